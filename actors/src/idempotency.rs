@@ -1,0 +1,1 @@
+//! Repeats of a push under the same idempotency key.

@@ -1,0 +1,65 @@
+//! Every number of the public interface, each with its reason.
+
+/// Longest body of any route but the batch, in bytes: a maximal push is about 6 KiB of JSON.
+pub const BODY_BYTES: usize = 16 * 1024;
+/// Longest batch body, in bytes: 500 maximal pushes.
+pub const BATCH_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// Most messages in one batch.
+pub const BATCH_MESSAGES: usize = 500;
+/// Longest `x-request-id` accepted from a caller.
+pub const REQUEST_ID_CHARS: usize = 64;
+/// Longest `idempotencyKey`, in characters of visible ASCII.
+pub const IDEMPOTENCY_KEY_CHARS: usize = 128;
+/// Longest `collapseId`, in bytes (what APNs allows; what leaves is a 22-character hash).
+pub const COLLAPSE_ID_BYTES: usize = 64;
+/// Longest `name` of an enrollment, in characters.
+pub const NAME_CHARS: usize = 80;
+/// Longest `contact` of an enrollment, in bytes (RFC 5321's path limit).
+pub const CONTACT_BYTES: usize = 254;
+/// Largest and default `ttlSeconds`: four weeks, FCM's maximum.
+pub const TTL_SECONDS: u32 = 2_419_200;
+/// Most hexadecimal characters in an Apple token; Apple says the length varies, so only a bound is kept.
+pub const APPLE_TOKEN_CHARS: usize = 200;
+/// Most characters in an FCM token.
+pub const FCM_TOKEN_CHARS: usize = 4096;
+/// Most characters in a WNS channel URI.
+pub const CHANNEL_URI_CHARS: usize = 2048;
+/// APNs: whole JSON body, in bytes.
+pub const APNS_BODY_BYTES: usize = 4096;
+/// FCM: data keys and values, in bytes.
+pub const FCM_DATA_BYTES: usize = 4096;
+/// WNS: raw body, in bytes.
+pub const WNS_BODY_BYTES: usize = 5000;
+/// Pushes a minute of one instance, and the burst.
+pub const PUSHES_PER_MINUTE: u32 = 600;
+/// Pushes of one instance at the same time.
+pub const CONCURRENT_PUSHES: usize = 256;
+/// Pushes a minute that young instances enrolled from one address share.
+pub const YOUNG_GROUP_PER_MINUTE: u32 = 1200;
+/// An instance is young until it is this old ...
+pub const YOUNG_SECONDS: u64 = 24 * 3600;
+/// ... and has had this many pushes `sent`.
+pub const YOUNG_SENT: u64 = 100;
+/// Pushes a minute of one instance to one token.
+pub const TOKEN_PER_INSTANCE_PER_MINUTE: u32 = 120;
+/// Pushes a minute to one token from all instances.
+pub const TOKEN_PER_MINUTE: u32 = 240;
+/// Dead answers an hour for tokens that were never sent to, beyond which an instance is throttled: a large
+/// instance's first honest sweep must pass in a few hours, a guesser must not.
+pub const NEVER_SENT_DEAD_PER_HOUR: u32 = 500;
+/// Enrollments (and rotations and withdrawals) a minute from one address.
+pub const ENROLLMENTS_PER_MINUTE: u32 = 10;
+/// The same per day.
+pub const ENROLLMENTS_PER_DAY: u32 = 200;
+/// An IPv6 /48 gets this many times the budget of a /64.
+pub const ENROLLMENT_SITE_FACTOR: u32 = 10;
+/// How long a token called gone is answered from memory, in seconds.
+pub const RECENTLY_INVALID_SECONDS: u64 = 60;
+/// How long a final outcome is repeated for an idempotency key, in seconds.
+pub const IDEMPOTENCY_SECONDS: u64 = 600;
+/// Default grace of a key rotation, in seconds.
+pub const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
+/// Days an enrollment record lives when it was never used.
+pub const UNUSED_RECORD_DAYS: u64 = 7;
+/// Days an enrollment record lives after its last use.
+pub const USED_RECORD_DAYS: u64 = 90;

@@ -1,0 +1,295 @@
+//! One notification on its way to one device, and the answer.
+//!
+//! ```text
+//! bytes -> PushRequest (wire) -> PushMessage (parsed) -> provider -> PushAnswer (wire)
+//! ```
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    id::{CollapseId, IdempotencyKey},
+    limits,
+    platform::{Environment, Platform, Priority},
+    redacted::Redacted,
+    time::UnixMillis,
+};
+
+/// `POST /v1/push` as it comes over the wire. Unknown fields are ignored.
+///
+/// Every field is optional here, so that [`PushRequest::parse`] and not the JSON library words the error:
+/// the library's sentences quote content.
+#[derive(Deserialize, Default, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct PushRequest {
+    #[serde(default)]
+    device_token: Field<Redacted>,
+    #[serde(default)]
+    platform: Field<String>,
+    #[serde(default)]
+    encrypted_payload: Field<Redacted>,
+    #[serde(default)]
+    instance_key: Field<Redacted>,
+    #[serde(default)]
+    priority: Field<Priority>,
+    #[serde(default)]
+    ttl_seconds: Field<u32>,
+    #[serde(default)]
+    collapse_id: Field<String>,
+    #[serde(default)]
+    environment: Field<Environment>,
+    #[serde(default)]
+    idempotency_key: Field<String>,
+}
+
+/// One notification, checked. It prints no content.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PushMessage {
+    /// Where it goes.
+    pub platform: Platform,
+    /// The device's address at its provider, as the app got it; its shape is checked later.
+    pub device_token: Redacted,
+    /// What the device opens. Never parsed.
+    pub encrypted_payload: Redacted,
+    /// How soon.
+    pub priority: Priority,
+    /// How long the provider keeps it for an offline device, in seconds; 0 = now or never.
+    pub ttl_seconds: u32,
+    /// Replaces an earlier one of the same instance.
+    pub collapse_id: Option<CollapseId>,
+    /// APNs environment; the relay's default where absent. Ignored on the other platforms.
+    pub environment: Option<Environment>,
+    /// Makes a repeat safe.
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// A parsed body: the message, and the key where the caller put it there (as the deployed runtime does).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PushBody {
+    /// The notification.
+    pub message: PushMessage,
+    /// `instanceKey`, if present.
+    pub instance_key: Option<Redacted>,
+}
+
+/// A malformed push. Names the field, never its content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum InvalidPush {
+    /// Not JSON, or not an object.
+    #[error("the body must be a JSON object")]
+    NotAnObject,
+    /// `deviceToken` absent, empty or not a string.
+    #[error("deviceToken must be a non-empty string")]
+    DeviceToken,
+    /// `platform` absent or unknown.
+    #[error("platform must be one of ios, android, macos, windows")]
+    Platform,
+    /// `encryptedPayload` absent, empty or not a string.
+    #[error("encryptedPayload must be a non-empty string")]
+    EncryptedPayload,
+    /// `instanceKey` present but empty or not a string.
+    #[error("instanceKey must be a non-empty string")]
+    InstanceKey,
+    /// `priority` unknown.
+    #[error("priority must be high or normal")]
+    Priority,
+    /// `ttlSeconds` out of range.
+    #[error("ttlSeconds must be a whole number from 0 to 2419200")]
+    Ttl,
+    /// `collapseId` empty or too long.
+    #[error("collapseId must be 1 to 64 bytes")]
+    CollapseId,
+    /// `environment` unknown.
+    #[error("environment must be production or sandbox")]
+    Environment,
+    /// `idempotencyKey` empty, too long or not visible ASCII.
+    #[error("idempotencyKey must be 1 to 128 visible ASCII characters")]
+    IdempotencyKey,
+}
+
+impl PushBody {
+    /// Parses a body.
+    pub fn parse(bytes: &[u8]) -> Result<Self, InvalidPush> {
+        let request: PushRequest = serde_json::from_slice(bytes).map_err(|_| InvalidPush::NotAnObject)?;
+        request.parse()
+    }
+}
+
+impl PushRequest {
+    /// Checks every field.
+    pub fn parse(self) -> Result<PushBody, InvalidPush> {
+        let message = PushMessage {
+            device_token: self.device_token.non_empty().ok_or(InvalidPush::DeviceToken)?,
+            platform: self.platform.required().and_then(|p| Platform::parse(&p)).ok_or(InvalidPush::Platform)?,
+            encrypted_payload: self.encrypted_payload.non_empty().ok_or(InvalidPush::EncryptedPayload)?,
+            priority: self.priority.optional(InvalidPush::Priority)?.unwrap_or_default(),
+            ttl_seconds: parse_ttl(self.ttl_seconds)?,
+            collapse_id: self.collapse_id.parsed(CollapseId::parse, InvalidPush::CollapseId)?,
+            environment: self.environment.optional(InvalidPush::Environment)?,
+            idempotency_key: self.idempotency_key.parsed(IdempotencyKey::parse, InvalidPush::IdempotencyKey)?,
+        };
+        let instance_key = self.instance_key.optional(InvalidPush::InstanceKey)?;
+        if instance_key.as_ref().is_some_and(Redacted::is_empty) {
+            return Err(InvalidPush::InstanceKey);
+        }
+        Ok(PushBody { message, instance_key })
+    }
+}
+
+fn parse_ttl(field: Field<u32>) -> Result<u32, InvalidPush> {
+    let seconds = field.optional(InvalidPush::Ttl)?.unwrap_or(limits::TTL_SECONDS);
+    (seconds <= limits::TTL_SECONDS).then_some(seconds).ok_or(InvalidPush::Ttl)
+}
+
+/// A field that may be absent (or null), right, or of the wrong type, told apart without failing the rest.
+#[derive(Default, Debug)]
+enum Field<T> {
+    #[default]
+    Absent,
+    Present(T),
+    Wrong,
+}
+
+impl<T> Field<T> {
+    fn required(self) -> Option<T> {
+        match self {
+            Self::Present(value) => Some(value),
+            Self::Absent | Self::Wrong => None,
+        }
+    }
+
+    fn optional(self, error: InvalidPush) -> Result<Option<T>, InvalidPush> {
+        match self {
+            Self::Present(value) => Ok(Some(value)),
+            Self::Absent => Ok(None),
+            Self::Wrong => Err(error),
+        }
+    }
+}
+
+impl Field<Redacted> {
+    fn non_empty(self) -> Option<Redacted> {
+        self.required().filter(|text| !text.is_empty())
+    }
+}
+
+impl Field<String> {
+    fn parsed<U>(self, parse: fn(&str) -> Option<U>, error: InvalidPush) -> Result<Option<U>, InvalidPush> {
+        self.optional(error)?.map(|text| parse(&text).ok_or(error)).transpose()
+    }
+}
+
+impl<'de, T: serde::de::DeserializeOwned> Deserialize<'de> for Field<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        if value.is_null() {
+            return Ok(Self::Absent);
+        }
+        Ok(serde_json::from_value(value).map_or(Self::Wrong, Self::Present))
+    }
+}
+
+/// What became of a push.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum PushResult {
+    /// The provider took it.
+    Sent,
+    /// The device is gone: callers delete the registration. Said only when that is really so.
+    InvalidToken,
+    /// Anything else.
+    Failed,
+}
+
+/// Why, in words that stay the same.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Reason {
+    /// invalid_token: the app was removed or the registration ended.
+    Unregistered,
+    /// invalid_token: the token or channel expired.
+    ExpiredToken,
+    /// invalid_token: the provider doesn't know the token.
+    BadToken,
+    /// invalid_token: a token of another app.
+    WrongApp,
+    /// invalid_token: it can't be a token of this platform.
+    MalformedToken,
+    /// failed: this token was called gone less than a minute ago.
+    RecentlyInvalid,
+    /// failed: the provider calls the token bad, but nothing yet proves that the fault is not the relay's.
+    UnconfirmedToken,
+    /// failed: too many pushes to this device.
+    DeviceThrottled,
+    /// failed: the provider asks everybody to slow down.
+    ProviderThrottled,
+    /// failed: the provider answers with an error of its own.
+    ProviderUnavailable,
+    /// failed: no answer in time.
+    ProviderTimeout,
+    /// failed: it may have been delivered.
+    UnknownOutcome,
+    /// failed: the provider refuses this payload.
+    PayloadRejected,
+    /// failed: the provider dropped it, the device being offline.
+    Dropped,
+    /// failed: the provider refuses the relay (credentials, topic, clock). The operator is alarmed.
+    RelayMisconfigured,
+}
+
+/// 200 of `POST /v1/push`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PushAnswer {
+    /// The outcome.
+    pub result: PushResult,
+    /// Why, unless `sent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// With `failed`: whether the same push may succeed later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retryable: Option<bool>,
+    /// Earliest useful retry, in seconds from now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u64>,
+    /// With `invalid_token`: delete only a registration older than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub invalid_since: Option<UnixMillis>,
+    /// The provider's name of the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+}
+
+impl PushAnswer {
+    /// The provider took it.
+    pub fn sent(message_id: Option<String>) -> Self {
+        Self { message_id, ..Self::bare(PushResult::Sent, None) }
+    }
+
+    /// The device is gone since `since`.
+    pub fn invalid_token(reason: Reason, since: UnixMillis) -> Self {
+        Self { invalid_since: Some(since), ..Self::bare(PushResult::InvalidToken, Some(reason)) }
+    }
+
+    /// Something else.
+    pub fn failed(reason: Reason, retryable: bool, retry_after_seconds: Option<u64>) -> Self {
+        Self {
+            retryable: Some(retryable),
+            retry_after_seconds,
+            ..Self::bare(PushResult::Failed, Some(reason))
+        }
+    }
+
+    /// Whether a repeat under the same idempotency key gets this answer again: all but what may succeed later.
+    pub fn is_final(&self) -> bool {
+        self.retryable != Some(true)
+    }
+
+    fn bare(result: PushResult, reason: Option<Reason>) -> Self {
+        Self { result, reason, retryable: None, retry_after_seconds: None, invalid_since: None, message_id: None }
+    }
+}

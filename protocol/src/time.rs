@@ -1,0 +1,49 @@
+//! Times on the wire: RFC 3339 in UTC.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+/// Milliseconds since the Unix epoch. Serialized as an RFC 3339 UTC string.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UnixMillis(pub u64);
+
+impl UnixMillis {
+    /// Whole seconds since the epoch, rounded down.
+    pub fn seconds(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// This moment plus `millis`, stopping at the end of time.
+    pub fn plus_millis(self, millis: u64) -> Self {
+        Self(self.0.saturating_add(millis))
+    }
+
+    /// RFC 3339 in UTC. A time after the year 9999 is printed as its last second.
+    pub fn to_rfc3339(self) -> String {
+        const YEAR_9999_ENDS: u64 = 253_402_300_799_999;
+        let nanos = i128::from(self.0.min(YEAR_9999_ENDS)) * 1_000_000;
+        OffsetDateTime::from_unix_timestamp_nanos(nanos)
+            .ok()
+            .and_then(|at| at.format(&Rfc3339).ok())
+            .unwrap_or_else(|| "9999-12-31T23:59:59Z".to_owned())
+    }
+
+    /// Parses RFC 3339; `None` for anything else and for times before the epoch.
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        u64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok().map(Self)
+    }
+}
+
+impl Serialize for UnixMillis {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_rfc3339())
+    }
+}
+
+impl<'de> Deserialize<'de> for UnixMillis {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::from_rfc3339(&text).ok_or_else(|| serde::de::Error::custom("not an RFC 3339 time"))
+    }
+}

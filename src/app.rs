@@ -1,0 +1,1 @@
+//! Puts the parts together: the one file that names concrete adapters.

@@ -1,0 +1,1 @@
+//! Who asks: instance keys, enrollment, rotation, revocation, and the keys derived from the enrollment secret.

@@ -1,0 +1,1 @@
+//! What the operator wants: flags, environment, file; checked before anything is bound.

@@ -1,0 +1,1 @@
+//! Every default that is not part of the public interface, with its reason.

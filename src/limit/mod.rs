@@ -1,0 +1,1 @@
+//! Budgets shared by instances' actors, and those of addresses.

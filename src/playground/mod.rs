@@ -1,0 +1,1 @@
+//! One command that shows everything on one machine.

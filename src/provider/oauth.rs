@@ -1,0 +1,1 @@
+//! OAuth access tokens, refreshed ahead by one task.

@@ -1,0 +1,1 @@
+//! TLS roots and outgoing proxies, the same for all providers.

@@ -1,0 +1,1 @@
+//! Stops in order: readiness, listeners, pushes in flight, actors, providers, store.
