@@ -59,6 +59,8 @@ pub const RECENTLY_INVALID_SECONDS: u64 = 60;
 pub const IDEMPOTENCY_SECONDS: u64 = 600;
 /// Default grace of a key rotation, in seconds.
 pub const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
+/// Longest grace of a key rotation, in seconds: a month is enough for any roll-out, and a leaked key must end.
+pub const ROTATION_GRACE_SECONDS_MAX: u64 = 30 * 24 * 3600;
 /// Days an enrollment record lives when it was never used.
 pub const UNUSED_RECORD_DAYS: u64 = 7;
 /// Days an enrollment record lives after its last use.

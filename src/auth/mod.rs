@@ -1,1 +1,23 @@
 //! Who asks: instance keys, enrollment, rotation, revocation, and the keys derived from the enrollment secret.
+//!
+//! ```text
+//! http -> Authority::verify  -> keys (signature) -> revocations (in memory)          every request, no I/O
+//!      -> Authority::enroll, rotate, withdraw -> Store -> revocations (in memory)    then the answer
+//! admin -> Authority::revoke, suspend, ... -> Store -> revocations (in memory)
+//! ```
+//!
+//! Invariant: a revocation is in the store before it is in memory, and in memory before it is acknowledged; so an
+//! acknowledged one holds at once and after any crash.
+
+pub mod authority;
+pub mod derived;
+pub mod keys;
+pub mod operator;
+pub mod revocations;
+
+pub use authority::{
+    Authority, Caller, EnrollError, Enrollment, EnrollmentMode, KeyError, RotateError, WithdrawError,
+};
+pub use derived::DerivedKeys;
+pub use keys::{SecretError, SecretWarning, Secrets};
+pub use operator::{ImportError, InstanceView, InviteView, OperatorError, SuspensionView};

@@ -1,0 +1,1 @@
+//! The revocation list in memory.
