@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::{
     error::ErrorCode,
+    json::Object,
     limits,
     push::{InvalidPush, PushAnswer, PushBody, PushRequest},
 };
@@ -30,11 +31,14 @@ pub enum InvalidBatch {
 impl Batch {
     /// Parses a body.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidBatch> {
-        let wire: Wire = serde_json::from_slice(bytes).map_err(|_| InvalidBatch::NotAnObject)?;
+        let Object(wire): Object<Wire> =
+            serde_json::from_slice(bytes).map_err(|_| InvalidBatch::NotAnObject)?;
         if !(1..=limits::BATCH_MESSAGES).contains(&wire.messages.len()) {
             return Err(InvalidBatch::Count);
         }
-        Ok(Self { messages: wire.messages.into_iter().map(Entry::parse).collect() })
+        Ok(Self {
+            messages: wire.messages.into_iter().map(Entry::parse).collect(),
+        })
     }
 }
 
@@ -47,14 +51,14 @@ struct Wire {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Entry {
-    Request(Box<PushRequest>),
+    Request(Box<Object<PushRequest>>),
     Other(serde::de::IgnoredAny),
 }
 
 impl Entry {
     fn parse(self) -> Result<PushBody, InvalidPush> {
         match self {
-            Self::Request(request) => request.parse(),
+            Self::Request(request) => request.0.parse(),
             Self::Other(_) => Err(InvalidPush::NotAnObject),
         }
     }
@@ -86,4 +90,62 @@ pub enum BatchResult {
 pub struct BatchAnswer {
     /// In the order of the messages.
     pub results: Vec<BatchResult>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"deviceToken":"aa","platform":"ios","encryptedPayload":"x"}"#;
+
+    #[test]
+    fn one_bad_entry_of_any_type_keeps_its_place_and_spoils_no_other() {
+        let entries = [
+            GOOD,
+            "[\"aa\",\"ios\"]",
+            "null",
+            "7",
+            "\"text\"",
+            "{}",
+            "true",
+            GOOD,
+        ];
+        let body = format!("{{\"messages\":[{}]}}", entries.join(","));
+        let messages = Batch::parse(body.as_bytes()).unwrap().messages;
+        assert_eq!(messages.len(), 8);
+        assert!(messages[0].is_ok() && messages[7].is_ok());
+        for wrong in [1, 2, 3, 4, 6] {
+            assert_eq!(messages[wrong], Err(InvalidPush::NotAnObject), "{wrong}");
+        }
+        assert_eq!(messages[5], Err(InvalidPush::DeviceToken));
+    }
+
+    #[test]
+    fn a_batch_holds_1_to_500_messages() {
+        let of = |count: usize| format!("{{\"messages\":[{}]}}", vec![GOOD; count].join(","));
+        assert_eq!(Batch::parse(of(0).as_bytes()).unwrap_err(), InvalidBatch::Count);
+        assert_eq!(Batch::parse(of(1).as_bytes()).unwrap().messages.len(), 1);
+        assert_eq!(Batch::parse(of(500).as_bytes()).unwrap().messages.len(), 500);
+        assert_eq!(Batch::parse(of(501).as_bytes()).unwrap_err(), InvalidBatch::Count);
+    }
+
+    #[test]
+    fn what_is_no_object_with_messages_is_refused() {
+        for wrong in [
+            "",
+            "null",
+            "[]",
+            "[[]]",
+            "{}",
+            "{\"messages\":{}}",
+            "{\"messages\":null}",
+            "{\"messages\":[}",
+        ] {
+            assert_eq!(
+                Batch::parse(wrong.as_bytes()).unwrap_err(),
+                InvalidBatch::NotAnObject,
+                "{wrong}"
+            );
+        }
+    }
 }

@@ -51,14 +51,21 @@ pub struct AlertTitles {
 
 impl Default for AlertTitles {
     fn default() -> Self {
-        Self { ios: " ".to_owned(), macos: " ".to_owned() }
+        Self {
+            ios: " ".to_owned(),
+            macos: " ".to_owned(),
+        }
     }
 }
 
 impl AlertTitles {
     /// The title for an Apple platform.
     pub fn of(&self, platform: Platform) -> &str {
-        if platform == Platform::Macos { &self.macos } else { &self.ios }
+        if platform == Platform::Macos {
+            &self.macos
+        } else {
+            &self.ios
+        }
     }
 }
 
@@ -81,7 +88,11 @@ pub fn check_size(platform: Platform, payload: &Redacted, titles: &AlertTitles) 
 /// The APNs body: an alert that a service extension may rewrite, and the sealed payload beside it.
 pub fn apns_body(payload: &Redacted, title: &str) -> Vec<u8> {
     let body = ApnsBody {
-        aps: Aps { mutable_content: 1, alert: Alert { title }, sound: "default" },
+        aps: Aps {
+            mutable_content: 1,
+            alert: Alert { title },
+            sound: "default",
+        },
         encrypted_payload: payload.expose(),
     };
     // Serializing strings and a number into memory has no way to fail.
@@ -111,4 +122,56 @@ struct Aps<'a> {
 #[derive(Serialize)]
 struct Alert<'a> {
     title: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn largest_that_fits(platform: Platform, titles: &AlertTitles) -> usize {
+        let fits = |length: &usize| check_size(platform, &Redacted::new("x".repeat(*length)), titles).is_ok();
+        (1..6000).take_while(fits).last().unwrap()
+    }
+
+    #[test]
+    fn each_limit_is_met_to_the_byte() {
+        let titles = AlertTitles::default();
+        let apns = largest_that_fits(Platform::Ios, &titles);
+        assert_eq!(apns_body(&Redacted::new("x".repeat(apns)), " ").len(), 4096);
+        assert_eq!(
+            largest_that_fits(Platform::Android, &titles),
+            4096 - "encryptedPayload".len()
+        );
+        assert_eq!(largest_that_fits(Platform::Windows, &titles), 5000);
+    }
+
+    #[test]
+    fn a_longer_title_and_escaped_characters_leave_less_room() {
+        let titles = AlertTitles {
+            ios: " ".into(),
+            macos: "New in Sovereign".into(),
+        };
+        let shorter = largest_that_fits(Platform::Ios, &titles) - largest_that_fits(Platform::Macos, &titles);
+        assert_eq!(shorter, "New in Sovereign".len() - 1);
+        assert!(check_size(Platform::Ios, &Redacted::new("\"".repeat(2100)), &titles).is_err());
+        assert!(check_size(Platform::Ios, &Redacted::new("x".repeat(2100)), &titles).is_ok());
+    }
+
+    #[test]
+    fn the_apns_body_is_what_deployed_apps_expect() {
+        let body: serde_json::Value =
+            serde_json::from_slice(&apns_body(&Redacted::new("sealed"), " ")).unwrap();
+        let expected = serde_json::json!({
+            "aps": { "mutable-content": 1, "alert": { "title": " " }, "sound": "default" },
+            "encryptedPayload": "sealed",
+        });
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn a_collapse_tag_is_22_base64url_characters_and_prints_nothing() {
+        let tag = CollapseTag::from_mac(&[0xff; 32]);
+        assert_eq!(tag.as_str(), "_".repeat(21) + "_");
+        assert_eq!(format!("{tag:?}"), "REDACTED");
+    }
 }

@@ -129,3 +129,18 @@ pub struct ErrorBody {
     /// One sentence for the person who reads it. It names fields, never their content.
     pub message: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_one_text_form_and_it_is_the_wire_form() {
+        let texts: std::collections::BTreeSet<_> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(texts.len(), ErrorCode::ALL.len());
+        for code in ErrorCode::ALL {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert!((400..=503).contains(&code.status()));
+        }
+    }
+}

@@ -20,7 +20,9 @@ impl InstanceId {
 
     /// Parses the hyphenated form; anything else (braces, URN, no hyphens) is `None`.
     pub fn parse(text: &str) -> Option<Self> {
-        (text.len() == 36).then(|| Uuid::try_parse(text).ok().map(Self)).flatten()
+        (text.len() == 36)
+            .then(|| Uuid::try_parse(text).ok().map(Self))
+            .flatten()
     }
 
     /// The 16 bytes.
@@ -64,7 +66,12 @@ impl RequestId {
 
     /// An id from 16 random bytes.
     pub fn from_random(bytes: [u8; 16]) -> Self {
-        Self(uuid::Builder::from_random_bytes(bytes).into_uuid().as_simple().to_string())
+        Self(
+            uuid::Builder::from_random_bytes(bytes)
+                .into_uuid()
+                .as_simple()
+                .to_string(),
+        )
     }
 
     /// As text.
@@ -113,11 +120,90 @@ pub struct CollapseId(Redacted);
 impl CollapseId {
     /// Parses; `None` when empty or too long.
     pub fn parse(text: &str) -> Option<Self> {
-        (1..=limits::COLLAPSE_ID_BYTES).contains(&text.len()).then(|| Self(Redacted::new(text)))
+        (1..=limits::COLLAPSE_ID_BYTES)
+            .contains(&text.len())
+            .then(|| Self(Redacted::new(text)))
     }
 
     /// As text, for hashing.
     pub fn expose(&self) -> &str {
         self.0.expose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_instance_id_is_a_hyphenated_uuid_and_nothing_else() {
+        let id = InstanceId::from_random([7; 16]);
+        assert_eq!(InstanceId::parse(&id.to_string()), Some(id));
+        assert_eq!(id.to_string().as_bytes()[14], b'4');
+        let simple = id.to_string().replace('-', "");
+        for wrong in [
+            simple.as_str(),
+            &format!("{{{id}}}"),
+            &format!("urn:uuid:{id}"),
+            "",
+            "x",
+            &format!("{id} "),
+        ] {
+            assert_eq!(InstanceId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn request_ids_that_look_like_credentials_are_replaced() {
+        for good in [
+            "a",
+            "req-1.2_3",
+            &"ab-".repeat(21),
+            "4bf92f3577b34da6a3ce929d0e0e4736",
+        ] {
+            assert!(RequestId::from_caller(good).is_some(), "{good}");
+        }
+        let jwt = "eyJhbGciOiJIUzI1NiJ9.eyJpIjoxfQ.c2ln";
+        for bad in [
+            "",
+            " ",
+            "a b",
+            "ä",
+            &"a-".repeat(33),
+            jwt,
+            &"a".repeat(40),
+            &"f".repeat(64),
+            "a\nb",
+        ] {
+            assert!(RequestId::from_caller(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn keys_and_collapse_ids_have_their_lengths_and_print_nothing() {
+        assert!(IdempotencyKey::parse(&"k".repeat(128)).is_some());
+        for wrong in ["", &"k".repeat(129), "with space", "ümlaut", "tab\t"] {
+            assert!(IdempotencyKey::parse(wrong).is_none(), "{wrong}");
+        }
+        assert!(CollapseId::parse(&"ü".repeat(32)).is_some());
+        assert!(CollapseId::parse(&"ü".repeat(33)).is_none() && CollapseId::parse("").is_none());
+        let printed = format!(
+            "{:?}{:?}",
+            IdempotencyKey::parse("marked"),
+            CollapseId::parse("marked")
+        );
+        assert!(!printed.contains("marked"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_caller_sends_a_request_id_is_short_and_plain(text in ".{0,80}") {
+            if let Some(id) = RequestId::from_caller(&text) {
+                prop_assert!(id.as_str().len() <= limits::REQUEST_ID_CHARS && id.as_str().is_ascii());
+                prop_assert!(!id.as_str().contains(|c: char| c.is_control() || c.is_whitespace()));
+            }
+        }
     }
 }

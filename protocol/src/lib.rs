@@ -7,13 +7,13 @@
 //! [`error`] (stable codes), [`token`] (shapes of device tokens), [`envelope`] (what the providers are sent),
 //! [`seal`] (the sealed payload that only the device can open), [`limits`] (every number, with its reason).
 
-pub mod base64url;
 pub mod batch;
 pub mod capabilities;
 pub mod enroll;
 pub mod envelope;
 pub mod error;
 pub mod id;
+mod json;
 pub mod limits;
 pub mod platform;
 pub mod push;

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::{
     id::{CollapseId, IdempotencyKey},
+    json::Object,
     limits,
     platform::{Environment, Platform, Priority},
     redacted::Redacted,
@@ -76,7 +77,7 @@ pub struct PushBody {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum InvalidPush {
     /// Not JSON, or not an object.
-    #[error("the body must be a JSON object")]
+    #[error("the body must be a JSON object that names no field twice")]
     NotAnObject,
     /// `deviceToken` absent, empty or not a string.
     #[error("deviceToken must be a non-empty string")]
@@ -110,8 +111,9 @@ pub enum InvalidPush {
 impl PushBody {
     /// Parses a body.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidPush> {
-        let request: PushRequest = serde_json::from_slice(bytes).map_err(|_| InvalidPush::NotAnObject)?;
-        request.parse()
+        let request: Object<PushRequest> =
+            serde_json::from_slice(bytes).map_err(|_| InvalidPush::NotAnObject)?;
+        request.0.parse()
     }
 }
 
@@ -120,25 +122,41 @@ impl PushRequest {
     pub fn parse(self) -> Result<PushBody, InvalidPush> {
         let message = PushMessage {
             device_token: self.device_token.non_empty().ok_or(InvalidPush::DeviceToken)?,
-            platform: self.platform.required().and_then(|p| Platform::parse(&p)).ok_or(InvalidPush::Platform)?,
-            encrypted_payload: self.encrypted_payload.non_empty().ok_or(InvalidPush::EncryptedPayload)?,
+            platform: self
+                .platform
+                .required()
+                .and_then(|p| Platform::parse(&p))
+                .ok_or(InvalidPush::Platform)?,
+            encrypted_payload: self
+                .encrypted_payload
+                .non_empty()
+                .ok_or(InvalidPush::EncryptedPayload)?,
             priority: self.priority.optional(InvalidPush::Priority)?.unwrap_or_default(),
             ttl_seconds: parse_ttl(self.ttl_seconds)?,
-            collapse_id: self.collapse_id.parsed(CollapseId::parse, InvalidPush::CollapseId)?,
+            collapse_id: self
+                .collapse_id
+                .parsed(CollapseId::parse, InvalidPush::CollapseId)?,
             environment: self.environment.optional(InvalidPush::Environment)?,
-            idempotency_key: self.idempotency_key.parsed(IdempotencyKey::parse, InvalidPush::IdempotencyKey)?,
+            idempotency_key: self
+                .idempotency_key
+                .parsed(IdempotencyKey::parse, InvalidPush::IdempotencyKey)?,
         };
         let instance_key = self.instance_key.optional(InvalidPush::InstanceKey)?;
         if instance_key.as_ref().is_some_and(Redacted::is_empty) {
             return Err(InvalidPush::InstanceKey);
         }
-        Ok(PushBody { message, instance_key })
+        Ok(PushBody {
+            message,
+            instance_key,
+        })
     }
 }
 
 fn parse_ttl(field: Field<u32>) -> Result<u32, InvalidPush> {
     let seconds = field.optional(InvalidPush::Ttl)?.unwrap_or(limits::TTL_SECONDS);
-    (seconds <= limits::TTL_SECONDS).then_some(seconds).ok_or(InvalidPush::Ttl)
+    (seconds <= limits::TTL_SECONDS)
+        .then_some(seconds)
+        .ok_or(InvalidPush::Ttl)
 }
 
 /// A field that may be absent (or null), right, or of the wrong type, told apart without failing the rest.
@@ -175,7 +193,9 @@ impl Field<Redacted> {
 
 impl Field<String> {
     fn parsed<U>(self, parse: fn(&str) -> Option<U>, error: InvalidPush) -> Result<Option<U>, InvalidPush> {
-        self.optional(error)?.map(|text| parse(&text).ok_or(error)).transpose()
+        self.optional(error)?
+            .map(|text| parse(&text).ok_or(error))
+            .transpose()
     }
 }
 
@@ -267,12 +287,18 @@ pub struct PushAnswer {
 impl PushAnswer {
     /// The provider took it.
     pub fn sent(message_id: Option<String>) -> Self {
-        Self { message_id, ..Self::bare(PushResult::Sent, None) }
+        Self {
+            message_id,
+            ..Self::bare(PushResult::Sent, None)
+        }
     }
 
     /// The device is gone since `since`.
     pub fn invalid_token(reason: Reason, since: UnixMillis) -> Self {
-        Self { invalid_since: Some(since), ..Self::bare(PushResult::InvalidToken, Some(reason)) }
+        Self {
+            invalid_since: Some(since),
+            ..Self::bare(PushResult::InvalidToken, Some(reason))
+        }
     }
 
     /// Something else.
@@ -290,6 +316,16 @@ impl PushAnswer {
     }
 
     fn bare(result: PushResult, reason: Option<Reason>) -> Self {
-        Self { result, reason, retryable: None, retry_after_seconds: None, invalid_since: None, message_id: None }
+        Self {
+            result,
+            reason,
+            retryable: None,
+            retry_after_seconds: None,
+            invalid_since: None,
+            message_id: None,
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

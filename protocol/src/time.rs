@@ -31,7 +31,9 @@ impl UnixMillis {
     /// Parses RFC 3339; `None` for anything else and for times before the epoch.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-        u64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok().map(Self)
+        u64::try_from(at.unix_timestamp_nanos() / 1_000_000)
+            .ok()
+            .map(Self)
     }
 }
 
@@ -45,5 +47,35 @@ impl<'de> Deserialize<'de> for UnixMillis {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::from_rfc3339(&text).ok_or_else(|| serde::de::Error::custom("not an RFC 3339 time"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn times_are_rfc_3339_in_utc() {
+        assert_eq!(UnixMillis(0).to_rfc3339(), "1970-01-01T00:00:00Z");
+        assert_eq!(
+            UnixMillis(1_700_000_000_123).to_rfc3339(),
+            "2023-11-14T22:13:20.123Z"
+        );
+        assert_eq!(UnixMillis(u64::MAX).to_rfc3339(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(
+            UnixMillis::from_rfc3339("2023-11-14T23:13:20.123+01:00"),
+            Some(UnixMillis(1_700_000_000_123))
+        );
+        assert_eq!(UnixMillis::from_rfc3339("1969-12-31T23:59:59Z"), None);
+        assert_eq!(UnixMillis::from_rfc3339("yesterday"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_time_survives_the_wire(millis in 0u64..253_402_300_799_999) {
+            prop_assert_eq!(UnixMillis::from_rfc3339(&UnixMillis(millis).to_rfc3339()), Some(UnixMillis(millis)));
+        }
     }
 }

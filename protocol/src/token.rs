@@ -37,7 +37,10 @@ pub struct ChannelRule {
 
 impl Default for ChannelRule {
     fn default() -> Self {
-        Self { host_suffix: "notify.windows.com".to_owned(), allow_test_endpoints: false }
+        Self {
+            host_suffix: "notify.windows.com".to_owned(),
+            allow_test_endpoints: false,
+        }
     }
 }
 
@@ -66,7 +69,8 @@ fn parse_apple(token: &Redacted) -> Result<Redacted, MalformedToken> {
 
 fn parse_fcm(token: &Redacted) -> Result<Redacted, MalformedToken> {
     let text = token.expose();
-    let shaped = (1..=limits::FCM_TOKEN_CHARS).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+    let shaped =
+        (1..=limits::FCM_TOKEN_CHARS).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     shaped.then(|| token.clone()).ok_or(MalformedToken)
 }
 
@@ -80,11 +84,7 @@ impl ChannelUri {
         let url = Url::parse(text).map_err(|_| MalformedToken)?;
         let scheme_allowed = url.scheme() == "https" || (rule.allow_test_endpoints && url.scheme() == "http");
         let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
-        // The URL library repairs what it reads (backslashes, a missing slash, "@" tricks). Whatever it had to
-        // repair is not a URI that Windows handed out.
-        let unrepaired = text.get(..url.scheme().len() + 3).is_some_and(|start| start.ends_with("://"))
-            && !text.contains(['\\', '@', '#']);
-        if !scheme_allowed || !bare || !unrepaired {
+        if !scheme_allowed || !bare || !names_its_host_plainly(text, &url) {
             return Err(MalformedToken);
         }
         let host = allowed_host(&url, rule).ok_or(MalformedToken)?;
@@ -92,7 +92,11 @@ impl ChannelUri {
         if port != 443 && !rule.allow_test_endpoints {
             return Err(MalformedToken);
         }
-        Ok(Self { text: token.clone(), host, port })
+        Ok(Self {
+            text: token.clone(),
+            host,
+            port,
+        })
     }
 
     /// The URI, byte for byte, for the call.
@@ -111,14 +115,35 @@ impl ChannelUri {
     }
 }
 
+/// The URL library repairs what it reads: backslashes, missing slashes, encoded or full-width letters in the host.
+/// Whatever it had to repair is not a URI that Windows handed out.
+fn names_its_host_plainly(text: &str, url: &Url) -> bool {
+    let Some((_, after_scheme)) = text.split_once("://") else {
+        return false;
+    };
+    let authority = after_scheme.split(['/', '?']).next().unwrap_or_default();
+    let host = url.host_str().unwrap_or_default();
+    let without_port = authority.strip_suffix(":443").or_else(|| {
+        let port = url.port()?;
+        authority.strip_suffix(&format!(":{port}"))
+    });
+    without_port.unwrap_or(authority).eq_ignore_ascii_case(host)
+}
+
 fn allowed_host(url: &Url, rule: &ChannelRule) -> Option<String> {
     match url.host()? {
         Host::Domain(domain) => {
             let host = domain.strip_suffix('.').unwrap_or(domain).to_ascii_lowercase();
-            let below = host.strip_suffix(&rule.host_suffix).is_some_and(|head| head.is_empty() || head.ends_with('.'));
-            below.then_some(host)
+            let below = host
+                .strip_suffix(&rule.host_suffix)
+                .is_some_and(|head| head.is_empty() || head.ends_with('.'));
+            let whole = host.split('.').all(|label| !label.is_empty());
+            (below && whole).then_some(host)
         }
         Host::Ipv4(address) => rule.allow_test_endpoints.then(|| address.to_string()),
         Host::Ipv6(address) => rule.allow_test_endpoints.then(|| address.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

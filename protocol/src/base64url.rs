@@ -1,1 +1,0 @@
-//! Base64url without padding and standard base64 with padding, the two forms the interface uses.
