@@ -1,1 +1,79 @@
-//! Every default that is not part of the public interface, with its reason.
+//! Every number and address that holds when the operator says nothing, each with its reason. The numbers of the
+//! public interface are in `sovereign_relay_protocol::limits`.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+/// Port of the public API: the earlier relay's.
+pub const PORT: u16 = 4002;
+/// Port of the admin listener.
+pub const ADMIN_PORT: u16 = 4003;
+/// All addresses: the relay is meant to be reached, mostly through a proxy in another container.
+pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), PORT);
+/// Loopback only: metrics are open there.
+pub const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), ADMIN_PORT);
+
+/// Whose `X-Forwarded-For` is believed when the operator names nobody: proxies on the same machine or network.
+pub const TRUSTED_PROXIES: [&str; 8] = [
+    "127.0.0.0/8",
+    "::1/128",
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "169.254.0.0/16",
+    "fc00::/7",
+    "fe80::/10",
+];
+
+/// How long a push may take, retries included. Callers wait on it, and most give up after 15 or 30 s.
+pub const PUSH_DEADLINE: Duration = Duration::from_secs(10);
+/// Less would give a provider no time for one retry.
+pub const PUSH_DEADLINE_MIN: Duration = Duration::from_secs(1);
+/// More would hold a caller's connection, and a place in the queue, for nothing.
+pub const PUSH_DEADLINE_MAX: Duration = Duration::from_secs(60);
+/// How long requests are still taken after the stop signal: a load balancer that checks each second has then
+/// looked away.
+pub const DRAIN_GRACE: Duration = Duration::from_secs(5);
+/// More would not leave a push under way its deadline within the 20 s in which the relay promises to be gone.
+pub const DRAIN_GRACE_MAX: Duration = Duration::from_secs(15);
+
+/// Shorter secrets can be guessed offline by anyone who enrolls and so gets a signed sample: refused.
+pub const SECRET_BYTES_MIN: usize = 16;
+/// What a secret should have: the strength of HMAC-SHA256 (RFC 7518, section 3.2). Less warns.
+pub const SECRET_BYTES_GOOD: usize = 32;
+
+/// The operator's own ceiling of a default limit: beyond it the number is a typing error.
+pub const PUSHES_PER_MINUTE_MAX: u32 = 1_000_000;
+/// Most threads of one kind: beyond it the number is a typing error.
+pub const THREADS_MAX: usize = 1024;
+/// Longest alert title, in characters: it takes room from every payload.
+pub const ALERT_TITLE_CHARS: usize = 100;
+
+/// Where packages and containers keep the relay's state.
+pub const SYSTEM_DATA_DIR: &str = "/var/lib/sovereign-relay";
+/// Name of the relay's folder in a user's state folder.
+pub const USER_DATA_DIR: &str = "sovereign-relay";
+/// The admin token's file in the data folder.
+pub const ADMIN_TOKEN_FILE: &str = "admin-token";
+/// The enrollment secret's file in the data folder.
+pub const ENROLLMENT_SECRET_FILE: &str = "enrollment-secret";
+
+/// APNs production.
+pub const APNS_ENDPOINT: &str = "https://api.push.apple.com";
+/// APNs sandbox.
+pub const APNS_SANDBOX_ENDPOINT: &str = "https://api.sandbox.push.apple.com";
+/// FCM HTTP v1.
+pub const FCM_ENDPOINT: &str = "https://fcm.googleapis.com";
+/// Google's token endpoint, for service accounts that name none.
+pub const GOOGLE_TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
+/// WNS's token endpoint for Package SIDs.
+pub const WNS_LEGACY_TOKEN_ENDPOINT: &str = "https://login.live.com/accesstoken.srf";
+/// Entra's host; the tenant makes the path.
+pub const ENTRA_AUTHORITY: &str = "https://login.microsoftonline.com";
+/// Under which Windows channel URIs live.
+pub const WNS_CHANNEL_HOST_SUFFIX: &str = "notify.windows.com";
+
+/// How long the CLI waits for the admin API or `/livez`.
+pub const CLI_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,1 +1,197 @@
-//! What the operator wants: flags, environment, file; checked before anything is bound.
+//! What the operator wants: one struct per concern, checked as a whole before anything is bound or connected.
+//!
+//! `main` and the CLI call [`Config::load`]; [`crate::app`] is composed from the result. Flow: [`source`] finds a
+//! text (flag, environment, file), [`value`] and [`endpoint`] parse it, each concern's `load` puts its struct
+//! together. The names are in [`setting`], the defaults in [`crate::defaults`].
+//!
+//! Invariant: a bad value stops the start with one line naming it. A missing credential only switches its platform
+//! off, and the reason is kept. No secret is ever part of an error or a `Debug` form.
+
+pub mod apns;
+pub mod availability;
+mod endpoint;
+pub mod enrollment;
+pub mod error;
+pub mod fcm;
+pub mod listen;
+pub mod operation;
+pub mod setting;
+pub mod source;
+#[cfg(test)]
+mod tests;
+mod value;
+pub mod wns;
+
+use sovereign_relay_protocol::platform::Platform;
+
+use self::setting::Setting;
+pub use self::{
+    apns::{Apns, ApnsCredential},
+    availability::Off,
+    enrollment::{Enrollment, EnrollmentMode},
+    error::ConfigError,
+    fcm::{Fcm, ServiceAccount},
+    listen::Listen,
+    operation::{Admin, Limits, LogFormat, Logging, Proxies, Storage, Timeouts, Tls},
+    source::{File, Flags, Sources},
+    wns::{Wns, WnsCredential, WnsIdentity},
+};
+
+/// Everything.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The public listener.
+    pub listen: Listen,
+    /// The admin listener.
+    pub admin: Admin,
+    /// Who may enroll.
+    pub enrollment: Enrollment,
+    /// Apple.
+    pub apns: Apns,
+    /// Android.
+    pub fcm: Fcm,
+    /// Windows.
+    pub wns: Wns,
+    /// Limits of instances.
+    pub limits: Limits,
+    /// Times.
+    pub timeouts: Timeouts,
+    /// Where state is kept.
+    pub storage: Storage,
+    /// Whose `X-Forwarded-For` is believed.
+    pub proxies: Proxies,
+    /// Outgoing TLS.
+    pub tls: Tls,
+    /// Logs.
+    pub logging: Logging,
+    /// Provider URLs may point at simulators.
+    pub allow_test_endpoints: bool,
+    /// What the operator should know, a sentence each. Logged at start and shown by `check-config`.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// From flags, the environment and the file that one of them names.
+    pub fn load(flags: &Flags, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        Self::from_sources(&Sources::open(flags, environment)?)
+    }
+
+    /// From sources that were opened before.
+    pub fn from_sources(sources: &Sources<'_>) -> Result<Self, ConfigError> {
+        refuse_later_versions(sources)?;
+        let allow_test = sources
+            .parse(&setting::ALLOW_TEST_ENDPOINTS, value::switch)?
+            .unwrap_or_default();
+        let mut config = Self {
+            listen: Listen::load(sources)?,
+            admin: Admin::load(sources)?,
+            enrollment: Enrollment::load(sources)?,
+            apns: Apns::load(sources, allow_test)?,
+            fcm: Fcm::load(sources, allow_test)?,
+            wns: Wns::load(sources, allow_test)?,
+            limits: Limits::load(sources)?,
+            timeouts: Timeouts::load(sources)?,
+            storage: Storage::load(sources)?,
+            proxies: Proxies::load(sources)?,
+            tls: Tls::load(sources)?,
+            logging: Logging::load(sources)?,
+            allow_test_endpoints: allow_test,
+            warnings: Vec::new(),
+        };
+        config.warnings = warnings(&config, sources);
+        Ok(config)
+    }
+
+    /// Whether a platform can be pushed to in its default environment; if not, why.
+    pub fn platform(&self, platform: Platform) -> Result<(), Off> {
+        let topic = |topic: &Option<String>, setting: &Setting| {
+            topic
+                .as_ref()
+                .map(|_| ())
+                .ok_or_else(|| Off::lacking(&[(setting, false)]))
+        };
+        let apple_key = || match (&self.apns.production_key, &self.apns.sandbox_key) {
+            (Ok(_), _) | (_, Ok(_)) => Ok(()),
+            (Err(off), Err(_)) => Err(off.clone()),
+        };
+        match platform {
+            Platform::Ios => apple_key().and_then(|()| topic(&self.apns.ios_topic, &setting::APNS_BUNDLE_ID)),
+            Platform::Macos => {
+                apple_key().and_then(|()| topic(&self.apns.macos_topic, &setting::APNS_BUNDLE_ID_MACOS))
+            }
+            Platform::Android => self.fcm.account.as_ref().map(|_| ()).map_err(Clone::clone),
+            Platform::Windows => self.wns.credential.as_ref().map(|_| ()).map_err(Clone::clone),
+        }
+    }
+}
+
+/// Settings that would change what the relay promises must not be ignored in silence.
+fn refuse_later_versions(sources: &Sources<'_>) -> Result<(), ConfigError> {
+    const SIGNALING: &str = "signaling, which TURN belongs to,";
+    let later = [
+        (setting::REDIS_URL, "sharing state between replicas through Redis"),
+        (setting::TURN_URIS, SIGNALING),
+        (setting::TURN_SECRET, SIGNALING),
+        (setting::TURN_FOR, SIGNALING),
+    ];
+    for (setting, what) in later {
+        if sources.get(&setting)?.is_some() {
+            return Err(ConfigError::NotInThisVersion {
+                name: setting.name,
+                what,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if config.allow_test_endpoints {
+        warnings.push("RELAY_ALLOW_TEST_ENDPOINTS is on: provider credentials may go to any address; never in production".to_owned());
+    }
+    if config.proxies.by_default {
+        warnings.push("RELAY_TRUSTED_PROXIES is not set: X-Forwarded-For is believed from loopback and private addresses; name your proxy, or none".to_owned());
+    }
+    if config.enrollment.has_short_secret() {
+        warnings.push(
+            "an enrollment secret has less than 32 bytes: whoever enrolls can try to guess it offline"
+                .to_owned(),
+        );
+    }
+    if !config.admin.listen.ip().is_loopback() {
+        warnings.push(
+            "RELAY_ADMIN_LISTEN is not a loopback address: /metrics is open to whoever reaches it".to_owned(),
+        );
+    }
+    for name in sources.exposed_secrets() {
+        warnings.push(format!(
+            "{name} stands on the command line, where every process can read it: use {name}_FILE"
+        ));
+    }
+    warnings.extend(partial_platforms(config));
+    warnings
+}
+
+/// Platforms that somebody began to configure.
+fn partial_platforms(config: &Config) -> Vec<String> {
+    let mut lines = Vec::new();
+    for platform in Platform::ALL {
+        if let Err(off) = config.platform(platform)
+            && off.is_partial()
+        {
+            lines.push(format!("{} is off: {off}", platform.as_str()));
+        }
+    }
+    for (name, key) in [
+        ("production", &config.apns.production_key),
+        ("sandbox", &config.apns.sandbox_key),
+    ] {
+        if let Err(off) = key
+            && off.is_partial()
+        {
+            lines.push(format!("the APNs {name} environment is off: {off}"));
+        }
+    }
+    lines
+}

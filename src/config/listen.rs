@@ -1,0 +1,56 @@
+//! Where the relay listens, and with how many threads.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    num::NonZeroUsize,
+};
+
+use url::Url;
+
+use super::{error::ConfigError, setting, source::Sources, value};
+use crate::defaults;
+
+/// The public listener.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// Address and port.
+    pub address: SocketAddr,
+    /// The URL instances know the relay by; without one it is taken from each request.
+    pub public_url: Option<Url>,
+    /// HTTP threads; `None` = one per CPU.
+    pub workers: Option<NonZeroUsize>,
+    /// Threads of the instances' actors; `None` = one per CPU.
+    pub arbiters: Option<NonZeroUsize>,
+}
+
+impl Listen {
+    pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
+        Ok(Self {
+            address: address(sources)?,
+            public_url: sources.parse(&setting::PUBLIC_URL, parse_public_url)?,
+            workers: sources.parse(&setting::WORKERS, value::threads)?,
+            arbiters: sources.parse(&setting::ARBITERS, value::threads)?,
+        })
+    }
+}
+
+/// `RELAY_LISTEN` beats `PORT`. `HOSTNAME` is not read: containers set it to their own id.
+fn address(sources: &Sources<'_>) -> Result<SocketAddr, ConfigError> {
+    let listen = sources.parse(&setting::LISTEN, value::address)?;
+    let port = sources.parse(&setting::PORT, value::port)?;
+    let from_port = port.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port));
+    Ok(listen.or(from_port).unwrap_or(defaults::LISTEN))
+}
+
+fn parse_public_url(text: &str) -> Result<Url, String> {
+    const PROBLEM: &str = "must be a URL like https://relay.example, without a path, user name or query";
+    let url = Url::parse(text.trim()).map_err(|_| PROBLEM.to_owned())?;
+    let bare = matches!(url.scheme(), "https" | "http")
+        && url.host().is_some()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none();
+    bare.then_some(url).ok_or_else(|| PROBLEM.to_owned())
+}

@@ -1,0 +1,195 @@
+//! The table of all settings: one name each, spelled three ways.
+//!
+//! `APNS_KEY_ID` in the environment is `--apns-key-id` as a flag and `apns_key_id` in the file. Flags, file keys, the
+//! `--help` text and the README's table all come from here or are tested against it, so none can drift.
+//!
+//! Names without `RELAY_` are those of the earlier relay or of the trade, and are kept so that deployments go on
+//! working unchanged.
+
+/// One setting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// The name in the environment.
+    pub name: &'static str,
+    /// How it reads and prints.
+    pub kind: Kind,
+    /// What holds without it, in words.
+    pub default: &'static str,
+    /// What it does, in a sentence.
+    pub help: &'static str,
+}
+
+/// How a setting is read and shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Anyone may see it.
+    Plain,
+    /// `true` or `false`; a flag without a value means `true`.
+    Switch,
+    /// Nobody may see it. It may also be given as `NAME_FILE`, the path of a file that holds it.
+    Secret,
+}
+
+impl Setting {
+    /// Name of the variable that names a file instead: `APNS_KEY_FILE`. Only secrets have one.
+    pub fn file_name(&self) -> Option<String> {
+        (self.kind == Kind::Secret).then(|| format!("{}_FILE", self.name))
+    }
+
+    /// As a flag, without the leading dashes: `apns-key-id`.
+    pub fn flag(&self) -> String {
+        flag_of(self.name)
+    }
+
+    /// As a key of the TOML file: `apns_key_id`.
+    pub fn key(&self) -> String {
+        self.name.to_ascii_lowercase()
+    }
+}
+
+/// The flag of a variable.
+pub(crate) fn flag_of(name: &str) -> String {
+    name.to_ascii_lowercase().replace('_', "-")
+}
+
+/// A setting that is shown as it is.
+const fn plain(name: &'static str, default: &'static str, help: &'static str) -> Setting {
+    Setting {
+        name,
+        kind: Kind::Plain,
+        default,
+        help,
+    }
+}
+
+/// A setting that is on or off.
+const fn switch(name: &'static str, help: &'static str) -> Setting {
+    Setting {
+        name,
+        kind: Kind::Switch,
+        default: "false",
+        help,
+    }
+}
+
+/// A setting that is never shown.
+const fn secret(name: &'static str, default: &'static str, help: &'static str) -> Setting {
+    Setting {
+        name,
+        kind: Kind::Secret,
+        default,
+        help,
+    }
+}
+
+macro_rules! settings {
+    ($($constant:ident = $setting:expr;)*) => {
+        $(#[allow(missing_docs, reason = "each has its help text")] pub const $constant: Setting = $setting;)*
+        /// All settings, in the order documents list them.
+        pub const ALL: &[Setting] = &[$($constant),*];
+    };
+}
+
+settings! {
+    CONFIG = plain("RELAY_CONFIG", "none", "TOML file with any of these settings, names in lower case");
+    LISTEN = plain("RELAY_LISTEN", "0.0.0.0:4002", "address and port of the public API; beats PORT");
+    PORT = plain("PORT", "4002", "port of the public API, on all addresses");
+    PUBLIC_URL = plain("RELAY_PUBLIC_URL", "from each request", "the URL that instances know this relay by");
+    WORKERS = plain("RELAY_WORKERS", "one per CPU", "threads that serve HTTP");
+    ARBITERS = plain("RELAY_ARBITERS", "one per CPU", "threads that run the instances' actors");
+    TRUSTED_PROXIES = plain(
+        "RELAY_TRUSTED_PROXIES",
+        "loopback and private ranges",
+        "comma list of addresses and CIDR ranges whose X-Forwarded-For is believed; `none` for nobody",
+    );
+    ENROLLMENT = plain("RELAY_ENROLLMENT", "open", "who may enroll: open, invite (the operator hands them out) or closed");
+    ENROLLMENT_SECRET = secret(
+        "RELAY_ENROLLMENT_SECRET",
+        "made and kept in RELAY_DATA_DIR",
+        "signs instance keys; at least 16 bytes, better 32",
+    );
+    ENROLLMENT_SECRET_PREVIOUS = secret(
+        "RELAY_ENROLLMENT_SECRET_PREVIOUS",
+        "none",
+        "comma list of secrets that keys made before a rotation still verify under",
+    );
+    APNS_KEY = secret("APNS_KEY", "Apple platforms are off", "Apple's .p8 signing key, PEM text");
+    APNS_KEY_ID = plain("APNS_KEY_ID", "Apple platforms are off", "ten-character id of that key");
+    APNS_TEAM_ID = plain("APNS_TEAM_ID", "Apple platforms are off", "ten-character id of the Apple developer team");
+    APNS_BUNDLE_ID = plain("APNS_BUNDLE_ID", "iOS is off", "bundle id of the iOS app");
+    APNS_BUNDLE_ID_MACOS = plain("APNS_BUNDLE_ID_MACOS", "macOS is off", "bundle id of the macOS app");
+    APNS_USE_SANDBOX = switch("APNS_USE_SANDBOX", "Apple pushes that name no environment go to the sandbox");
+    APNS_SANDBOX_KEY = secret("APNS_SANDBOX_KEY", "APNS_KEY", "signing key for the sandbox, where APNS_KEY is limited to production");
+    APNS_SANDBOX_KEY_ID = plain("APNS_SANDBOX_KEY_ID", "APNS_KEY_ID", "id of the sandbox key");
+    APNS_ENDPOINT = plain("APNS_ENDPOINT", "https://api.push.apple.com", "scheme://host[:port] of APNs production");
+    APNS_SANDBOX_ENDPOINT = plain(
+        "APNS_SANDBOX_ENDPOINT",
+        "https://api.sandbox.push.apple.com",
+        "scheme://host[:port] of the APNs sandbox",
+    );
+    ALERT_TITLE_IOS = plain("RELAY_ALERT_TITLE_IOS", "one space", "what an iPhone shows if nothing opened the payload");
+    ALERT_TITLE_MACOS = plain("RELAY_ALERT_TITLE_MACOS", "one space", "what a Mac shows");
+    FCM_SERVICE_ACCOUNT_JSON = secret("FCM_SERVICE_ACCOUNT_JSON", "Android is off", "Google's service account, JSON text");
+    FCM_ENDPOINT = plain("FCM_ENDPOINT", "https://fcm.googleapis.com", "scheme://host[:port] of FCM");
+    WNS_PACKAGE_SID = plain("WNS_PACKAGE_SID", "Windows is off", "Package SID of a UWP app (ms-app://...)");
+    WNS_TENANT_ID = plain("WNS_TENANT_ID", "Windows is off", "Entra tenant of a Windows App SDK app");
+    WNS_CLIENT_ID = plain("WNS_CLIENT_ID", "Windows is off", "Entra application id of a Windows App SDK app");
+    WNS_CLIENT_SECRET = secret("WNS_CLIENT_SECRET", "Windows is off", "secret that belongs to either");
+    WNS_TOKEN_ENDPOINT = plain("WNS_TOKEN_ENDPOINT", "Microsoft's", "URL that issues WNS access tokens");
+    WNS_CHANNEL_HOST_SUFFIX = plain(
+        "WNS_CHANNEL_HOST_SUFFIX",
+        "notify.windows.com",
+        "hosts that Windows channel URIs may name: this one and those below it",
+    );
+    PUSHES_PER_MINUTE = plain("RELAY_PUSHES_PER_MINUTE", "600", "pushes a minute of each instance, and the burst");
+    PUSH_DEADLINE = plain("RELAY_PUSH_DEADLINE", "10s", "time one push may take, retries included: 1s to 60s");
+    DRAIN_GRACE = plain("RELAY_DRAIN_GRACE", "5s", "time between the stop signal and the last accepted request: 0s to 15s");
+    DATA_DIR = plain(
+        "RELAY_DATA_DIR",
+        "/var/lib/sovereign-relay if it can be written, else the user's state folder",
+        "folder of the embedded store and of what the relay makes itself",
+    );
+    REDIS_URL = secret("REDIS_URL", "embedded store", "not in this version: refused, so that nobody believes replicas share state");
+    ADMIN_LISTEN = plain("RELAY_ADMIN_LISTEN", "127.0.0.1:4003", "address and port of /metrics and the admin API");
+    ADMIN_TOKEN = secret(
+        "RELAY_ADMIN_TOKEN",
+        "made and kept in RELAY_DATA_DIR",
+        "what the CLI shows the admin API; at least 16 bytes",
+    );
+    LOG = plain("RELAY_LOG", "info", "what is logged: error, warn, info, debug, trace, or a tracing filter");
+    LOG_FORMAT = plain("RELAY_LOG_FORMAT", "json", "json or text");
+    EXTRA_CA_FILE = plain("RELAY_EXTRA_CA_FILE", "none", "PEM bundle trusted besides the system's roots");
+    ALLOW_TEST_ENDPOINTS = switch(
+        "RELAY_ALLOW_TEST_ENDPOINTS",
+        "for simulators: provider URLs may be plain http, loopback, private, on any port",
+    );
+    TURN_URIS = plain("TURN_URIS", "none", "not in this version: refused");
+    TURN_SECRET = secret("TURN_SECRET", "none", "not in this version: refused");
+    TURN_FOR = plain("RELAY_TURN_FOR", "none", "not in this version: refused");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_settings_share_a_spelling() {
+        let mut seen = HashSet::new();
+        for setting in ALL {
+            assert!(seen.insert(setting.name.to_owned()), "{}", setting.name);
+            if let Some(file) = setting.file_name() {
+                assert!(seen.insert(file.clone()), "{file}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_name_is_spelled_three_ways() {
+        assert_eq!(APNS_KEY_ID.flag(), "apns-key-id");
+        assert_eq!(APNS_KEY_ID.key(), "apns_key_id");
+        assert_eq!(APNS_KEY.file_name().as_deref(), Some("APNS_KEY_FILE"));
+        assert_eq!(APNS_KEY_ID.file_name(), None);
+    }
+}

@@ -1,0 +1,1 @@
+//! Precedence, refusals and secrecy of the whole configuration.

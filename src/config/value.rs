@@ -1,0 +1,152 @@
+//! Text to values. Complaints are half sentences that follow the setting's name, and never repeat the value:
+//! it may have been meant for a neighbouring secret.
+
+use std::{net::SocketAddr, num::NonZeroUsize, ops::RangeInclusive, time::Duration};
+
+use crate::defaults;
+
+/// `true` or `false`, and the usual other words for it.
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err("must be true or false".to_owned()),
+    }
+}
+
+/// `127.0.0.1:4003`, `[::1]:4003`.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.trim()
+        .parse()
+        .map_err(|_| "must be an address and a port, like 0.0.0.0:4002 or [::]:4002".to_owned())
+}
+
+/// 0 to 65535; 0 lets the system choose.
+pub(crate) fn port(text: &str) -> Result<u16, String> {
+    text.trim()
+        .parse()
+        .map_err(|_| "must be a port, 0 to 65535".to_owned())
+}
+
+/// A number of threads.
+pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let number: Option<NonZeroUsize> = text.trim().parse().ok();
+    number
+        .filter(|number| number.get() <= defaults::THREADS_MAX)
+        .ok_or_else(|| format!("must be a whole number, 1 to {}", defaults::THREADS_MAX))
+}
+
+/// A whole number within `range`.
+pub(crate) fn number(range: RangeInclusive<u32>) -> impl FnOnce(&str) -> Result<u32, String> {
+    move |text| {
+        let number = text.trim().parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("must be a whole number, {} to {}", range.start(), range.end()))
+    }
+}
+
+/// A duration within `range`: `10s`, `500ms`, `1m`, or plain seconds.
+pub(crate) fn duration(range: RangeInclusive<Duration>) -> impl FnOnce(&str) -> Result<Duration, String> {
+    move |text| {
+        let parsed = parse_duration(text.trim()).ok_or("must be a time like 10s, 500ms or 1m")?;
+        if range.contains(&parsed) {
+            return Ok(parsed);
+        }
+        Err(format!(
+            "must be within {:?} and {:?}",
+            range.start(),
+            range.end()
+        ))
+    }
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    match unit.trim_start() {
+        "ms" => Some(Duration::from_millis(number)),
+        "" | "s" => Some(Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(Duration::from_secs),
+        _ => None,
+    }
+}
+
+/// Text of 1 to `most` characters, none of them a control character.
+pub(crate) fn label(most: usize) -> impl FnOnce(&str) -> Result<String, String> {
+    move |text| {
+        let fits = text.chars().count() <= most && !text.chars().any(char::is_control);
+        fits.then(|| text.to_owned())
+            .ok_or_else(|| format!("must be at most {most} characters, without control characters"))
+    }
+}
+
+/// An identifier: visible ASCII that needs no escaping in a header or a path.
+pub(crate) fn identifier(text: &str) -> Result<String, String> {
+    let trimmed = text.trim();
+    let shaped = (1..=255).contains(&trimmed.len())
+        && trimmed
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
+    shaped
+        .then(|| trimmed.to_owned())
+        .ok_or_else(|| "must be letters, digits, dots, hyphens and underscores".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn durations_carry_their_unit() {
+        let any = || Duration::ZERO..=Duration::from_secs(3600);
+        for (text, millis) in [
+            ("10s", 10_000),
+            ("500ms", 500),
+            ("1m", 60_000),
+            ("7", 7000),
+            (" 3 s ", 3000),
+        ] {
+            assert_eq!(duration(any())(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in [
+            "",
+            "s",
+            "10x",
+            "-1s",
+            "1.5s",
+            "10 seconds",
+            "99999999999999999999s",
+            "18446744073709551615m",
+        ] {
+            assert!(duration(any())(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_duration_outside_its_range_is_refused_with_the_range() {
+        let range = Duration::from_secs(1)..=Duration::from_secs(60);
+        assert_eq!(
+            duration(range)("61s"),
+            Err("must be within 1s and 60s".to_owned())
+        );
+    }
+
+    #[test]
+    fn switches_are_words_and_nothing_else() {
+        assert_eq!(switch("TRUE"), Ok(true));
+        assert_eq!(switch("0"), Ok(false));
+        assert!(switch("maybe").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic(text in ".{0,40}") {
+            let _ = (switch(&text), address(&text), port(&text), threads(&text), identifier(&text));
+            let _ = duration(Duration::ZERO..=Duration::MAX)(&text);
+            let _ = number(1..=5)(&text);
+            let _ = label(5)(&text);
+        }
+    }
+}
