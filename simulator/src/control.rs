@@ -1,0 +1,1 @@
+//! The simulators over HTTP, for the binary.

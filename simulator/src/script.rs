@@ -1,0 +1,238 @@
+//! Which behaviour applies to which request.
+//!
+//! Asked once for every request a real provider would have accepted (a request against the rules is answered by the
+//! rules, so that a script can't hide a fault of the relay). Order: rules for the device before rules for all, and
+//! within each the counted ones, first in first out, before the standing one.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    behaviour::{Behaviour, Ending},
+    sync::lock,
+};
+
+/// The rules of one simulator. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    shared: Arc<Shared>,
+}
+
+/// The rules for one device, or for all: what [`Script::device`] gives.
+#[derive(Debug)]
+pub struct ScriptScope<'a> {
+    script: &'a Script,
+    device: Option<String>,
+}
+
+/// One rule as JSON, for the control API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rule {
+    /// The device's address; absent: all devices.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// How many requests it applies to; absent: until cleared.
+    #[serde(default)]
+    pub times: Option<u64>,
+    /// What happens.
+    pub behaviour: Behaviour,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Spares the lock where nothing is scripted, which is every request of a load test.
+    in_use: AtomicBool,
+    rules: Mutex<Rules>,
+}
+
+#[derive(Debug, Default)]
+struct Rules {
+    all: Scope,
+    devices: HashMap<String, Scope>,
+}
+
+#[derive(Debug, Default)]
+struct Scope {
+    counted: VecDeque<(u64, Behaviour)>,
+    standing: Option<Behaviour>,
+}
+
+impl Script {
+    /// The next `times` requests, whatever the device.
+    pub fn next(&self, times: u64, behaviour: Behaviour) {
+        self.add(Rule {
+            device: None,
+            times: Some(times),
+            behaviour,
+        });
+    }
+
+    /// Every request from now on, whatever the device, until cleared or replaced.
+    pub fn always(&self, behaviour: Behaviour) {
+        self.add(Rule {
+            device: None,
+            times: None,
+            behaviour,
+        });
+    }
+
+    /// Rules for one device: its token, or at WNS its channel URI or the `token` in it.
+    pub fn device(&self, device: &str) -> ScriptScope<'_> {
+        ScriptScope {
+            script: self,
+            device: Some(device_key(device).to_owned()),
+        }
+    }
+
+    /// Back to the normal course.
+    pub fn clear(&self) {
+        *lock(&self.shared.rules) = Rules::default();
+        self.shared.in_use.store(false, Ordering::Release);
+    }
+
+    /// Adds a rule in the form the control API reads.
+    pub fn add(&self, rule: Rule) {
+        let mut rules = lock(&self.shared.rules);
+        let scope = match &rule.device {
+            None => &mut rules.all,
+            Some(device) => rules.devices.entry(device_key(device).to_owned()).or_default(),
+        };
+        match rule.times {
+            None => scope.standing = Some(rule.behaviour),
+            Some(0) => {}
+            Some(times) => scope.counted.push_back((times, rule.behaviour)),
+        }
+        self.shared.in_use.store(true, Ordering::Release);
+    }
+
+    /// What to do with a request for `device`.
+    pub(crate) fn decide(&self, device: &str) -> Option<Behaviour> {
+        if !self.shared.in_use.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut rules = lock(&self.shared.rules);
+        let of_device = rules
+            .devices
+            .get_mut(device)
+            .and_then(|scope| scope.take(|_| true));
+        of_device.or_else(|| rules.all.take(|_| true))
+    }
+
+    /// Whether the connection is to be cut before the body is read. `device` is absent where only the body names it.
+    pub(crate) fn kills_before_reading(&self, device: Option<&str>) -> bool {
+        if !self.shared.in_use.load(Ordering::Acquire) {
+            return false;
+        }
+        let kills = |behaviour: &Behaviour| behaviour.ending == Ending::KillBeforeReading;
+        let mut rules = lock(&self.shared.rules);
+        if let Some(scope) = device.and_then(|device| rules.devices.get_mut(device))
+            && scope.rules_now()
+        {
+            return scope.take(kills).is_some();
+        }
+        rules.all.take(kills).is_some()
+    }
+}
+
+impl ScriptScope<'_> {
+    /// The next `times` requests for this device.
+    pub fn next(&self, times: u64, behaviour: Behaviour) {
+        self.script.add(Rule {
+            device: self.device.clone(),
+            times: Some(times),
+            behaviour,
+        });
+    }
+
+    /// Every request for this device from now on, until cleared or replaced.
+    pub fn always(&self, behaviour: Behaviour) {
+        self.script.add(Rule {
+            device: self.device.clone(),
+            times: None,
+            behaviour,
+        });
+    }
+}
+
+impl Scope {
+    fn rules_now(&self) -> bool {
+        !self.counted.is_empty() || self.standing.is_some()
+    }
+
+    /// Takes the behaviour whose turn it is, if it `fits`.
+    fn take(&mut self, fits: impl Fn(&Behaviour) -> bool) -> Option<Behaviour> {
+        let Some((remaining, behaviour)) = self.counted.front_mut() else {
+            return self.standing.clone().filter(fits);
+        };
+        if !fits(behaviour) {
+            return None;
+        }
+        *remaining = remaining.saturating_sub(1);
+        let behaviour = behaviour.clone();
+        if *remaining == 0 {
+            self.counted.pop_front();
+        }
+        Some(behaviour)
+    }
+}
+
+/// A channel URI is known by its `token`, every other address by itself.
+pub(crate) fn device_key(device: &str) -> &str {
+    match device.split_once("token=") {
+        Some((before, token)) if before.starts_with("http") => token.split('&').next().unwrap_or(token),
+        _ => device,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(script: &Script, device: &str) -> Option<u16> {
+        match script.decide(device)?.ending {
+            Ending::Answer(answer) => Some(answer.status),
+            _ => Some(0),
+        }
+    }
+
+    #[test]
+    fn a_device_rule_beats_a_rule_for_all_and_a_counted_one_beats_a_standing_one() {
+        let script = Script::default();
+        script.always(Behaviour::status(503));
+        script.next(1, Behaviour::status(500));
+        script.device("a").always(Behaviour::status(410));
+        script.device("a").next(2, Behaviour::status(429));
+        assert_eq!(
+            [0; 3].map(|_| status(&script, "a")),
+            [Some(429), Some(429), Some(410)]
+        );
+        assert_eq!([0; 2].map(|_| status(&script, "b")), [Some(500), Some(503)]);
+        script.clear();
+        assert_eq!(status(&script, "a"), None);
+    }
+
+    #[test]
+    fn a_kill_before_reading_takes_its_turn_and_no_other() {
+        let script = Script::default();
+        script.next(1, Behaviour::status(500));
+        script.next(1, Behaviour::kill_before_reading());
+        assert!(!script.kills_before_reading(None), "the 500 comes first");
+        assert_eq!(status(&script, "a"), Some(500));
+        assert!(script.kills_before_reading(None));
+        assert!(!script.kills_before_reading(None));
+    }
+
+    #[test]
+    fn a_channel_uri_and_its_token_name_the_same_device() {
+        assert_eq!(device_key("https://localhost:1234/?token=AbC%2f&x=1"), "AbC%2f");
+        assert_eq!(device_key("AbC%2f"), "AbC%2f");
+    }
+}
