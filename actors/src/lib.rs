@@ -12,6 +12,7 @@
 pub mod idempotency;
 pub mod instance;
 pub mod lane;
+pub mod limiter;
 pub mod now;
 pub mod ports;
 pub mod push;

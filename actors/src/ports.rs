@@ -209,10 +209,19 @@ pub trait InstanceStore: Send + Sync + 'static {
     fn standing(&self, instance: InstanceId) -> BoxFuture<'static, Result<Option<Standing>, StoreError>>;
 
     /// Adds to the `sent` counter, notes the use (which keeps the record alive), best effort.
-    fn note_use(&self, instance: InstanceId, sent: u64, at: UnixMillis) -> BoxFuture<'static, Result<(), StoreError>>;
+    fn note_use(
+        &self,
+        instance: InstanceId,
+        sent: u64,
+        at: UnixMillis,
+    ) -> BoxFuture<'static, Result<(), StoreError>>;
 
     /// Writes a suspension that the abuse policy decided.
-    fn suspend(&self, instance: InstanceId, suspension: Suspension) -> BoxFuture<'static, Result<(), StoreError>>;
+    fn suspend(
+        &self,
+        instance: InstanceId,
+        suspension: Suspension,
+    ) -> BoxFuture<'static, Result<(), StoreError>>;
 }
 
 /// The store could not do it. Logged with its cause where it is made; callers only learn that it failed.
@@ -220,10 +229,19 @@ pub trait InstanceStore: Send + Sync + 'static {
 #[error("store unavailable: {0}")]
 pub struct StoreError(pub String);
 
+/// What one push takes of the budgets that instances share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SharedSpend {
+    /// Of a young group's 1,200 a minute; `None` for a grown instance.
+    pub group: Option<u64>,
+    /// Of this token's 240 a minute over all instances.
+    pub token: TokenHash,
+}
+
 /// Budgets shared by several instances' actors (and later by replicas).
 pub trait SharedLimits: Send + Sync + 'static {
-    /// Takes one push of a young group's 1,200 a minute. `Err` = when it will pass.
-    fn young_group(&self, group: u64, now: Now) -> Result<(), Duration>;
-    /// Takes one push of a token's 240 a minute over all instances.
-    fn token(&self, token: TokenHash, now: Now) -> Result<(), Duration>;
+    /// Takes one of each budget, or of none. `Err` = when both would pass.
+    fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Duration>;
+    /// The same question without taking, so that a refusal can name the moment when everything would pass.
+    fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Duration>;
 }
