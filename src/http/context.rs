@@ -1,0 +1,214 @@
+//! Around every request: its id, its log line, its metrics, and the net that catches a panic.
+//!
+//! ```text
+//! request -> id (the caller's or ours) -> span -> route -> answer + x-request-id -> one line in the log
+//!                                           \-> panic -> 500, the worker lives on
+//! ```
+//!
+//! Handlers leave what they learned (instance, outcome) in the [`RequestNotes`]. Invariant: a line names the route's
+//! template, never the path, and no address, key or content.
+
+use std::{cell::Cell, panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration};
+
+use actix_web::{
+    Error, HttpMessage, HttpRequest, HttpResponse,
+    body::BoxBody,
+    dev::{ServiceRequest, ServiceResponse},
+    http::{
+        Method,
+        header::{HeaderMap, HeaderName, HeaderValue},
+    },
+    middleware::Next,
+};
+use futures_util::FutureExt;
+use metrics::{counter, histogram};
+use sovereign_relay_actors::ports::{Clock, Entropy};
+use sovereign_relay_protocol::{
+    error::ErrorCode,
+    id::{InstanceId, RequestId},
+    push::{PushAnswer, PushResult, Reason},
+};
+use tracing::{Instrument, error, info, info_span};
+
+use crate::http::error::ApiError;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The route of a request that no route has.
+const NO_ROUTE: &str = "none";
+
+/// What the middleware needs of the relay.
+#[derive(Clone)]
+pub(crate) struct Observer {
+    /// For durations.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// For request ids.
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// `public` or `admin`: a label.
+    pub(crate) listener: &'static str,
+}
+
+/// What a handler tells the log line of its request.
+#[derive(Default)]
+pub(crate) struct RequestNotes {
+    instance: Cell<Option<InstanceId>>,
+    outcome: Cell<Option<(PushResult, Option<Reason>)>>,
+}
+
+impl RequestNotes {
+    /// The notes of a request.
+    pub(crate) fn of(request: &HttpRequest) -> Rc<Self> {
+        request.extensions().get::<Rc<Self>>().cloned().unwrap_or_default()
+    }
+
+    /// Who called.
+    pub(crate) fn instance(&self, instance: InstanceId) {
+        self.instance.set(Some(instance));
+    }
+
+    /// What became of a single push.
+    pub(crate) fn answered(&self, answer: &PushAnswer) {
+        self.outcome.set(Some((answer.result, answer.reason)));
+    }
+}
+
+/// The middleware.
+pub(crate) async fn observe(
+    observer: Observer,
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let id = request_id(request.headers(), observer.entropy.as_ref());
+    let span = info_span!("request", request_id = %id);
+    let notes = Rc::new(RequestNotes::default());
+    request.extensions_mut().insert(Rc::clone(&notes));
+    let line = AccessLine::begin(observer, &request, notes);
+    async move {
+        let routed = AssertUnwindSafe(async { next.call(request).await }).catch_unwind().await;
+        let answered = routed.unwrap_or_else(|_| Err(after_panic()));
+        line.end(&answered);
+        Ok(named(answered, &id))
+    }
+    .instrument(span)
+    .await
+    .and_then(|answered| answered)
+}
+
+/// The panic's own message is left to the panic hook: it may quote content.
+fn after_panic() -> Error {
+    error!("request handler panicked");
+    counter!("relay_http_panics_total").increment(1);
+    ApiError::internal().closing().into()
+}
+
+fn request_id(headers: &HeaderMap, entropy: &dyn Entropy) -> RequestId {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).and_then(RequestId::from_caller);
+    given.unwrap_or_else(|| {
+        let mut bytes = [0; 16];
+        entropy.fill(&mut bytes);
+        RequestId::from_random(bytes)
+    })
+}
+
+/// The answer with the request's id in its head, also where the answer is still an error.
+fn named(
+    answered: Result<ServiceResponse<BoxBody>, Error>,
+    id: &RequestId,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let Ok(value) = HeaderValue::from_str(id.as_str()) else { return answered };
+    match answered {
+        Ok(mut response) => {
+            response.headers_mut().insert(REQUEST_ID, value);
+            Ok(response)
+        }
+        Err(mut error) => {
+            error.add_response_mapper(move |mut response: HttpResponse| {
+                response.headers_mut().insert(REQUEST_ID, value.clone());
+                response
+            });
+            Err(error)
+        }
+    }
+}
+
+/// The line of one request. Dropped without an end, the client went away before its answer.
+struct AccessLine {
+    observer: Observer,
+    notes: Rc<RequestNotes>,
+    method: &'static str,
+    route: String,
+    began: Duration,
+    ended: bool,
+}
+
+impl AccessLine {
+    fn begin(observer: Observer, request: &ServiceRequest, notes: Rc<RequestNotes>) -> Self {
+        let began = observer.clock.now().mono;
+        let route = request.match_pattern().unwrap_or_else(|| NO_ROUTE.to_owned());
+        Self { observer, notes, method: method_name(request.method()), route, began, ended: false }
+    }
+
+    fn end(mut self, answered: &Result<ServiceResponse<BoxBody>, Error>) {
+        self.ended = true;
+        let (status, code) = match answered {
+            Ok(response) => (response.status().as_u16(), response.response().error().and_then(code_of)),
+            Err(error) => (error.as_response_error().status_code().as_u16(), code_of(error)),
+        };
+        self.write(status, code);
+    }
+
+    fn write(&self, status: u16, code: Option<ErrorCode>) {
+        let duration = self.observer.clock.now().mono.saturating_sub(self.began);
+        let (result, reason) = self.notes.outcome.get().unzip();
+        let reason = reason.flatten();
+        info!(
+            listener = self.observer.listener,
+            method = self.method,
+            route = self.route,
+            status,
+            duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            instance = self.notes.instance.get().map(tracing::field::display),
+            error = code.map(ErrorCode::as_str),
+            result = result.map(tracing::field::debug),
+            reason = reason.map(tracing::field::debug),
+            "request answered"
+        );
+        self.measure(status, duration);
+    }
+
+    fn measure(&self, status: u16, duration: Duration) {
+        let labels = [
+            ("listener", self.observer.listener.to_owned()),
+            ("method", self.method.to_owned()),
+            ("route", self.route.clone()),
+        ];
+        histogram!("relay_http_request_duration_seconds", &labels).record(duration.as_secs_f64());
+        counter!("relay_http_requests_total", "status" => status.to_string(), "listener" => labels[0].1.clone(), "route" => self.route.clone())
+            .increment(1);
+    }
+}
+
+impl Drop for AccessLine {
+    fn drop(&mut self) {
+        if !self.ended {
+            info!(listener = self.observer.listener, method = self.method, route = self.route, "client went away");
+            counter!("relay_http_abandoned_total", "route" => self.route.clone()).increment(1);
+        }
+    }
+}
+
+fn code_of(error: &Error) -> Option<ErrorCode> {
+    error.as_error::<ApiError>().map(ApiError::code)
+}
+
+/// A closed set: the method is a label.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

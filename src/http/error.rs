@@ -1,0 +1,261 @@
+//! The one form every error answer has: status, JSON body, and the headers that belong to it.
+//!
+//! Handlers and extractors return [`ApiError`]; the conversions below say which refusal of which part becomes
+//! which stable code. Invariant: whatever goes wrong on a route, its answer is made here. RFC 9110, 10.2.1 (Allow),
+//! 10.2.3 (Retry-After), 11.6.1 (WWW-Authenticate).
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use actix_web::{
+    HttpResponse, ResponseError,
+    http::{StatusCode, header},
+};
+use sovereign_relay_actors::push::Refusal;
+use sovereign_relay_protocol::{
+    batch::{BatchResult, InvalidBatch},
+    error::{ErrorCode, ErrorBody},
+    push::InvalidPush,
+};
+
+/// Hint where nothing better is known: a caller that comes back then does no harm.
+const SHORTEST_RETRY: Duration = Duration::from_secs(1);
+
+/// A refusal on its way out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ApiError {
+    code: ErrorCode,
+    message: Cow<'static, str>,
+    retry_after: Option<Duration>,
+    allow: Option<&'static str>,
+    closes_connection: bool,
+}
+
+impl ApiError {
+    /// A refusal with one sentence for the person who reads it. The sentence names fields, never their content.
+    pub(crate) fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        let passes = match code {
+            ErrorCode::RateLimited | ErrorCode::SendFailed | ErrorCode::Overloaded | ErrorCode::Draining => true,
+            ErrorCode::InvalidRequest
+            | ErrorCode::Unauthorized
+            | ErrorCode::Revoked
+            | ErrorCode::Suspended
+            | ErrorCode::EnrollmentClosed
+            | ErrorCode::NotFound
+            | ErrorCode::MethodNotAllowed
+            | ErrorCode::RequestTimeout
+            | ErrorCode::SessionFull
+            | ErrorCode::SettingsConflict
+            | ErrorCode::IdempotencyConflict
+            | ErrorCode::PayloadTooLarge
+            | ErrorCode::UnsupportedMediaType
+            | ErrorCode::InternalError
+            | ErrorCode::NotConfigured
+            | ErrorCode::PlatformNotConfigured => false,
+        };
+        let retry_after = passes.then_some(SHORTEST_RETRY);
+        Self { code, message: message.into(), retry_after, allow: None, closes_connection: false }
+    }
+
+    /// 400.
+    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::InvalidRequest, message)
+    }
+
+    /// 401 without a word on what exactly was wrong with the key: that would help only a forger.
+    pub(crate) fn unauthorized(message: &'static str) -> Self {
+        Self::new(ErrorCode::Unauthorized, message)
+    }
+
+    /// 404 of a path that no route has.
+    pub(crate) fn no_route() -> Self {
+        Self::new(ErrorCode::NotFound, "there is no such route; GET /openapi.json lists them")
+    }
+
+    /// 405 with what would work.
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
+        let error = Self::new(ErrorCode::MethodNotAllowed, format!("this route answers {allow} only"));
+        Self { allow: Some(allow), ..error }
+    }
+
+    /// 500. The cause belongs in the log.
+    pub(crate) fn internal() -> Self {
+        Self::new(ErrorCode::InternalError, "the relay failed on this request; its log has the cause")
+    }
+
+    /// 503 of a relay that stops.
+    pub(crate) fn draining() -> Self {
+        Self::new(ErrorCode::Draining, "this relay is stopping; try again, another one may answer").closing()
+    }
+
+    /// With the moment from which a retry is useful.
+    pub(crate) fn retry_after(self, after: impl Into<Option<Duration>>) -> Self {
+        Self { retry_after: after.into().or(self.retry_after), ..self }
+    }
+
+    /// The rest of the request is not worth reading: the answer ends the connection.
+    pub(crate) fn closing(self) -> Self {
+        Self { closes_connection: true, ..self }
+    }
+
+    /// Stable code.
+    pub(crate) fn code(&self) -> ErrorCode {
+        self.code
+    }
+
+    /// The same refusal as one place of a batch's results.
+    pub(crate) fn into_batch_result(self) -> BatchResult {
+        BatchResult::Refused {
+            error: self.code,
+            retry_after_seconds: self.retry_after.map(whole_seconds),
+            message: self.message.into_owned(),
+        }
+    }
+}
+
+/// Rounded up, so that the moment named is one at which a call passes, and at least 1.
+fn whole_seconds(after: Duration) -> u64 {
+    let started = u64::from(after.subsec_nanos() > 0);
+    after.as_secs().saturating_add(started).max(1)
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut response = HttpResponse::build(self.status_code());
+        if let Some(after) = self.retry_after {
+            response.insert_header((header::RETRY_AFTER, whole_seconds(after).to_string()));
+        }
+        if let Some(allow) = self.allow {
+            response.insert_header((header::ALLOW, allow));
+        }
+        if self.status_code() == StatusCode::UNAUTHORIZED {
+            response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
+        }
+        if self.closes_connection {
+            response.force_close();
+        }
+        response.json(ErrorBody { error: self.code, message: self.message.clone().into_owned() })
+    }
+}
+
+impl From<InvalidPush> for ApiError {
+    fn from(invalid: InvalidPush) -> Self {
+        Self::invalid(invalid.to_string())
+    }
+}
+
+impl From<InvalidBatch> for ApiError {
+    fn from(invalid: InvalidBatch) -> Self {
+        Self::invalid(invalid.to_string())
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Suspended { retry_after } => {
+                Self::new(ErrorCode::Suspended, "this instance is suspended; ask the relay's operator")
+                    .retry_after(retry_after)
+            }
+            Refusal::PayloadTooLarge => {
+                Self::new(ErrorCode::PayloadTooLarge, "encryptedPayload is larger than this platform's provider takes")
+            }
+            Refusal::RateLimited { retry_after } => {
+                Self::new(ErrorCode::RateLimited, "too many pushes; try again when Retry-After is over")
+                    .retry_after(retry_after)
+            }
+            Refusal::IdempotencyConflict => Self::new(
+                ErrorCode::IdempotencyConflict,
+                "this idempotency key was used for another message; use a new one",
+            ),
+            Refusal::PlatformNotConfigured => Self::new(
+                ErrorCode::PlatformNotConfigured,
+                "this relay has no credentials for this platform; GET /v1/capabilities lists what it has",
+            ),
+            Refusal::SendFailed { retry_after } => {
+                Self::new(ErrorCode::SendFailed, "the provider could not be reached; the push was not sent")
+                    .retry_after(retry_after)
+            }
+            Refusal::Overloaded { retry_after } => {
+                Self::new(ErrorCode::Overloaded, "too much is waiting for this provider; the push was not sent")
+                    .retry_after(retry_after)
+            }
+            Refusal::Draining => Self::draining(),
+            Refusal::Internal => Self::internal(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::body::to_bytes;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[actix_web::test]
+    async fn every_code_becomes_its_status_and_a_json_body() {
+        for code in ErrorCode::ALL {
+            let response = ApiError::new(code, "a sentence").error_response();
+            assert_eq!(response.status().as_u16(), code.status());
+            assert_eq!(response.headers().get(header::CONTENT_TYPE).unwrap(), "application/json");
+            let body = to_bytes(response.into_body()).await.unwrap();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body, serde_json::json!({"error": code.as_str(), "message": "a sentence"}));
+        }
+    }
+
+    #[test]
+    fn every_429_502_and_passing_503_names_a_moment_to_retry() {
+        for code in ErrorCode::ALL {
+            let response = ApiError::new(code, "a sentence").error_response();
+            let must = matches!(code.status(), 429 | 502)
+                || matches!(code, ErrorCode::Overloaded | ErrorCode::Draining);
+            assert_eq!(response.headers().contains_key(header::RETRY_AFTER), must, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_suspension_without_end_names_no_moment_and_one_with_an_end_does() {
+        let endless = ApiError::from(Refusal::Suspended { retry_after: None }).error_response();
+        assert!(!endless.headers().contains_key(header::RETRY_AFTER));
+        let after = Some(Duration::from_millis(90_001));
+        let ending = ApiError::from(Refusal::Suspended { retry_after: after }).error_response();
+        assert_eq!(ending.headers().get(header::RETRY_AFTER).unwrap(), "91");
+    }
+
+    #[test]
+    fn a_401_names_the_scheme_that_would_help() {
+        let response = ApiError::unauthorized("no key").error_response();
+        assert_eq!(response.headers().get(header::WWW_AUTHENTICATE).unwrap(), "Bearer");
+    }
+
+    #[test]
+    fn a_batch_result_says_the_same_as_the_answer_of_a_single_push() {
+        let refusal = Refusal::RateLimited { retry_after: Duration::from_millis(1500) };
+        let BatchResult::Refused { error, retry_after_seconds, .. } = ApiError::from(refusal).into_batch_result() else {
+            panic!("a refusal stays one");
+        };
+        assert_eq!((error, retry_after_seconds), (ErrorCode::RateLimited, Some(2)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_retry_hint_is_never_before_the_moment_it_stands_for(millis in 0u64..10_000_000) {
+            let seconds = whole_seconds(Duration::from_millis(millis));
+            prop_assert!(seconds >= 1 && seconds * 1000 >= millis);
+            prop_assert!(seconds == 1 || (seconds - 1) * 1000 < millis);
+        }
+    }
+}

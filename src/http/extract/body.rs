@@ -1,0 +1,128 @@
+//! Reads a JSON body within a size and a time.
+//!
+//! A declared length over the limit is refused before a byte is read, a chunked body at the chunk that crosses
+//! it, and a body that trickles in is cut when its time is over: the client holds a socket for that long, never
+//! a worker. Content codings are not supported, so nothing can be larger than it looks.
+
+use std::time::Duration;
+
+use actix_web::{
+    error::PayloadError,
+    http::header::{self, HeaderMap},
+    web::{Bytes, BytesMut, Payload},
+};
+use futures_util::StreamExt;
+use sovereign_relay_protocol::error::ErrorCode;
+
+use crate::http::error::ApiError;
+
+/// How much and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyLimits {
+    /// Most bytes.
+    pub(crate) bytes: usize,
+    /// From the handler's start to the last byte.
+    pub(crate) time: Duration,
+}
+
+/// The whole body; empty when there is none.
+pub(crate) async fn read(headers: &HeaderMap, payload: Payload, limits: BodyLimits) -> Result<Bytes, ApiError> {
+    if is_absent(headers) {
+        return Ok(Bytes::new());
+    }
+    require_json(headers)?;
+    if declared_length(headers).is_some_and(|length| length > limits.bytes) {
+        return Err(too_large(limits.bytes));
+    }
+    tokio::time::timeout(limits.time, collect(payload, limits.bytes)).await.unwrap_or_else(|_| Err(too_slow()))
+}
+
+async fn collect(mut payload: Payload, limit: usize) -> Result<Bytes, ApiError> {
+    let mut body = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|error| broken(&error, limit))?;
+        if body.len() + chunk.len() > limit {
+            return Err(too_large(limit));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+/// A content type without a body describes nothing and is not looked at: `fetch` sends one on its own.
+fn is_absent(headers: &HeaderMap) -> bool {
+    !headers.contains_key(header::TRANSFER_ENCODING) && declared_length(headers).unwrap_or(0) == 0
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// A missing content type is taken as JSON.
+fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    let plain = headers.get(header::CONTENT_ENCODING).is_none_or(|coding| coding.as_bytes() == b"identity");
+    let json = headers.get(header::CONTENT_TYPE).is_none_or(|value| value.to_str().is_ok_and(is_json));
+    let error = || ApiError::new(ErrorCode::UnsupportedMediaType, "send the body as plain application/json").closing();
+    (plain && json).then_some(()).ok_or_else(error)
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+fn too_large(limit: usize) -> ApiError {
+    ApiError::new(ErrorCode::PayloadTooLarge, format!("the body is larger than {limit} bytes")).closing()
+}
+
+fn too_slow() -> ApiError {
+    ApiError::new(ErrorCode::RequestTimeout, "the body did not arrive in time").closing()
+}
+
+/// The client ended or garbled the body. Its answer may reach nobody.
+fn broken(error: &PayloadError, limit: usize) -> ApiError {
+    if matches!(error, PayloadError::Overflow) {
+        return too_large(limit);
+    }
+    ApiError::invalid("the body ended early or was garbled on its way").closing()
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = lines.iter().map(|(name, value)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn json_with_parameters_and_no_type_at_all_are_json() {
+        for value in ["application/json", "application/json; charset=utf-8", "Application/JSON ;x=y"] {
+            assert!(require_json(&headers(&[("content-type", value)])).is_ok(), "{value}");
+        }
+        assert!(require_json(&headers(&[])).is_ok());
+    }
+
+    #[test]
+    fn other_types_and_content_codings_are_a_415() {
+        for value in ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", "", "application/ld+json"] {
+            let error = require_json(&headers(&[("content-type", value)])).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::UnsupportedMediaType, "{value}");
+        }
+        assert!(require_json(&headers(&[("content-encoding", "gzip")])).is_err());
+        assert!(require_json(&headers(&[("content-encoding", "identity")])).is_ok());
+    }
+
+    #[test]
+    fn a_request_without_a_body_may_name_any_type() {
+        assert!(is_absent(&headers(&[("content-type", "text/plain")])));
+        assert!(is_absent(&headers(&[("content-length", "0")])));
+        assert!(!is_absent(&headers(&[("content-length", "2")])));
+        assert!(!is_absent(&headers(&[("transfer-encoding", "chunked")])));
+    }
+}
