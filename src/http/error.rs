@@ -13,9 +13,12 @@ use actix_web::{
 use sovereign_relay_actors::push::Refusal;
 use sovereign_relay_protocol::{
     batch::{BatchResult, InvalidBatch},
-    error::{ErrorCode, ErrorBody},
+    enroll::{InvalidEnroll, InvalidRotate},
+    error::{ErrorBody, ErrorCode},
     push::InvalidPush,
 };
+
+use crate::auth::{EnrollError, KeyError, RotateError, WithdrawError};
 
 /// Hint where nothing better is known: a caller that comes back then does no harm.
 const SHORTEST_RETRY: Duration = Duration::from_secs(1);
@@ -85,6 +88,11 @@ impl ApiError {
     /// 503 of a relay that stops.
     pub(crate) fn draining() -> Self {
         Self::new(ErrorCode::Draining, "this relay is stopping; try again, another one may answer").closing()
+    }
+
+    /// 503 of a store that failed. Its cause was logged where it happened.
+    fn store(code: ErrorCode) -> Self {
+        Self::new(code, "the relay could not reach its records; asking again is safe")
     }
 
     /// With the moment from which a retry is useful.
@@ -158,6 +166,55 @@ impl From<InvalidPush> for ApiError {
 impl From<InvalidBatch> for ApiError {
     fn from(invalid: InvalidBatch) -> Self {
         Self::invalid(invalid.to_string())
+    }
+}
+
+impl From<InvalidEnroll> for ApiError {
+    fn from(invalid: InvalidEnroll) -> Self {
+        Self::invalid(invalid.to_string())
+    }
+}
+
+impl From<InvalidRotate> for ApiError {
+    fn from(invalid: InvalidRotate) -> Self {
+        Self::invalid(invalid.to_string())
+    }
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<EnrollError> for ApiError {
+    fn from(error: EnrollError) -> Self {
+        match error {
+            EnrollError::Store(_) => Self::store(error.code()),
+            EnrollError::InviteRefused | EnrollError::Closed | EnrollError::NotConfigured => {
+                Self::new(error.code(), error.to_string())
+            }
+        }
+    }
+}
+
+impl From<RotateError> for ApiError {
+    fn from(error: RotateError) -> Self {
+        match error {
+            RotateError::Store(_) => Self::store(error.code()),
+            RotateError::Key(_) | RotateError::NotNewest | RotateError::ListFull => {
+                Self::new(error.code(), error.to_string())
+            }
+        }
+    }
+}
+
+impl From<WithdrawError> for ApiError {
+    fn from(error: WithdrawError) -> Self {
+        match error {
+            WithdrawError::Store(_) => Self::store(error.code()),
+            WithdrawError::ListFull => Self::new(error.code(), error.to_string()),
+        }
     }
 }
 

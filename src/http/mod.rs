@@ -1,1 +1,142 @@
-//! The public routes.
+//! The public side: routes, and the server that carries them.
+//!
+//! ```text
+//! socket -> context (id, span, log line, panics) -> route -> extract (key, body, address) -> handler -> answer
+//!                                                       \-> error (one form for everything that goes wrong)
+//! ```
+//!
+//! Called by [`crate::app`]. A handler parses at the edge with [`extract`], calls one part of the relay, and turns its
+//! answer into a response; it decides nothing.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use actix_web::{
+    App, HttpResponse, HttpServer, Resource, Route,
+    dev::Server,
+    guard,
+    middleware::from_fn,
+    web::{self, Data, ServiceConfig},
+};
+
+pub(crate) mod batch;
+pub(crate) mod capabilities;
+pub(crate) mod context;
+pub(crate) mod enroll;
+pub(crate) mod error;
+pub(crate) mod extract;
+pub mod health;
+pub(crate) mod openapi;
+pub(crate) mod push;
+pub mod services;
+
+use self::{context::Observer, error::ApiError, services::Services};
+
+/// How long a connection may go on lingering after an answer that ended it early. Long enough for the answer to
+/// reach a client that is still sending.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Bounds of a listener.
+#[derive(Clone, Copy, Debug)]
+pub struct ListenerLimits {
+    /// Threads.
+    pub workers: usize,
+    /// Connections at the same time, over all workers; more wait in the kernel's queue.
+    pub connections: usize,
+    /// Connections that the kernel holds until a worker takes them.
+    pub backlog: u32,
+    /// How long a request's head may take.
+    pub head_time: Duration,
+    /// How long an idle connection is kept.
+    pub keep_alive: Duration,
+    /// How long connections may take to finish when the listener closes.
+    pub closing_time: Duration,
+}
+
+/// A bound server that is about to run.
+pub(crate) struct Bound {
+    /// Runs while it is polled.
+    pub(crate) server: Server,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+}
+
+/// Binds the public listener.
+pub(crate) fn bind(address: SocketAddr, limits: ListenerLimits, services: Data<Services>) -> io::Result<Bound> {
+    let observer = observer(&services, "public");
+    bind_app(address, limits, observer, move |config| {
+        config.app_data(services.clone());
+        routes(config);
+    })
+}
+
+/// What the middleware needs, out of the services.
+pub(crate) fn observer(services: &Services, listener: &'static str) -> Observer {
+    Observer { clock: services.clock.clone(), entropy: services.entropy.clone(), listener }
+}
+
+/// Binds a listener with any routes inside the same frame: ids, log lines, panics, 404.
+pub(crate) fn bind_app(
+    address: SocketAddr,
+    limits: ListenerLimits,
+    observer: Observer,
+    configure: impl Fn(&mut ServiceConfig) + Clone + Send + 'static,
+) -> io::Result<Bound> {
+    let factory = move || {
+        let observer = observer.clone();
+        App::new()
+            .configure(configure.clone())
+            .default_service(web::to(no_route))
+            .wrap(from_fn(move |request, next| context::observe(observer.clone(), request, next)))
+    };
+    let server = HttpServer::new(factory)
+        .workers(limits.workers)
+        .backlog(limits.backlog)
+        .max_connections(limits.connections.div_ceil(limits.workers.max(1)))
+        .tcp_nodelay(true)
+        .keep_alive(limits.keep_alive)
+        .client_request_timeout(limits.head_time)
+        .client_disconnect_timeout(LINGER)
+        .shutdown_timeout(limits.closing_time.as_secs())
+        .disable_signals()
+        .bind(address)?;
+    let address = server.addrs().first().copied().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok(Bound { server: server.run(), address })
+}
+
+/// The public routes. A test holds them against the OpenAPI document.
+fn routes(config: &mut ServiceConfig) {
+    config
+        .service(post("/v1/enroll", web::post().to(enroll::enroll)))
+        .service(post("/v1/keys/rotate", web::post().to(enroll::rotate)))
+        .service(only("DELETE", "/v1/enrollment", web::delete().to(enroll::withdraw)))
+        .service(get("/v1/capabilities", readable().to(capabilities::capabilities)))
+        .service(post("/v1/push", web::post().to(push::push)))
+        .service(post("/v1/push/batch", web::post().to(batch::push_batch)))
+        .service(get("/api/health", readable().to(health::api_health)))
+        .service(get("/livez", readable().to(health::livez)))
+        .service(get("/readyz", readable().to(health::readyz)))
+        .service(get("/openapi.json", readable().to(openapi::document)));
+}
+
+/// GET, and HEAD as the same without its body.
+pub(crate) fn readable() -> Route {
+    web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
+}
+
+pub(crate) fn get(path: &'static str, route: Route) -> Resource {
+    only("GET, HEAD", path, route)
+}
+
+pub(crate) fn post(path: &'static str, route: Route) -> Resource {
+    only("POST", path, route)
+}
+
+/// One path with one route; every other method is a 405 that names `allow`.
+pub(crate) fn only(allow: &'static str, path: &'static str, route: Route) -> Resource {
+    let refuse = move || async move { Err::<HttpResponse, _>(ApiError::method_not_allowed(allow)) };
+    web::resource(path).route(route).default_service(web::to(refuse))
+}
+
+async fn no_route() -> Result<HttpResponse, ApiError> {
+    Err(ApiError::no_route())
+}

@@ -1,4 +1,4 @@
-//! What a request says about itself, parsed at the edge: who calls ([`address`], [`bearer`]), what with ([`body`]).
+//! What a request says about itself, parsed at the edge: who calls ([`address`], [`bearer`], [`caller`]), what with ([`body`]).
 //!
 //! Called by the handlers and the middleware in [`super::context`]. Nothing here decides anything: a parser gives
 //! a type or an [`super::error::ApiError`].
@@ -6,3 +6,4 @@
 pub(crate) mod address;
 pub(crate) mod bearer;
 pub(crate) mod body;
+pub(crate) mod caller;

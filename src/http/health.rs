@@ -1,0 +1,173 @@
+//! `GET /api/health` and `/livez` (the process answers), `GET /readyz` (it should get traffic).
+//!
+//! `/readyz` is 503 only while the relay starts, stops, or can serve nobody: anything milder would take every
+//! replica out of a load balancer at once for a fault that they share.
+
+use actix_web::{HttpResponse, http::StatusCode, web::Data};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{http::services::Services, shutdown::Phase};
+
+/// What `/readyz` judges.
+#[derive(Clone, Default, Debug)]
+pub struct Facts {
+    /// Keys can be verified.
+    pub enrollment_secret: bool,
+    /// Credentials for one platform at least.
+    pub any_platform: bool,
+    /// Records can be read and written.
+    pub store_works: bool,
+    /// Providers whose circuit breaker is open.
+    pub unreachable_providers: Vec<&'static str>,
+}
+
+/// Answer of `/livez` and `/api/health`.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `ok`.
+    status: &'static str,
+}
+
+/// Answer of `/readyz`.
+#[derive(PartialEq, Eq, Serialize, ToSchema, Debug)]
+pub(crate) struct Readiness {
+    /// In one word.
+    status: Status,
+    /// Why it is not `ready`.
+    reasons: Vec<String>,
+}
+
+/// How ready.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, ToSchema, Debug)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    /// 503: the parts are being put together.
+    Starting,
+    /// 200.
+    Ready,
+    /// 200: something is wrong, but pushes go on.
+    Degraded,
+    /// 503: asked to stop.
+    Draining,
+    /// 503: nothing can be served with this configuration.
+    Unavailable,
+}
+
+impl Status {
+    fn http(self) -> StatusCode {
+        match self {
+            Self::Ready | Self::Degraded => StatusCode::OK,
+            Self::Starting | Self::Draining | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+impl Readiness {
+    fn judge(phase: Phase, facts: &Facts) -> Self {
+        let (status, reasons) = match phase {
+            Phase::Starting => (Status::Starting, vec!["the relay is starting".to_owned()]),
+            Phase::Draining | Phase::Closing => (Status::Draining, vec!["the relay is stopping".to_owned()]),
+            Phase::Serving => Self::judge_serving(facts),
+        };
+        Self { status, reasons }
+    }
+
+    fn judge_serving(facts: &Facts) -> (Status, Vec<String>) {
+        let missing = missing(facts);
+        if !missing.is_empty() {
+            return (Status::Unavailable, missing);
+        }
+        let troubles = troubles(facts);
+        let status = if troubles.is_empty() { Status::Ready } else { Status::Degraded };
+        (status, troubles)
+    }
+}
+
+/// Without these nobody can be served.
+fn missing(facts: &Facts) -> Vec<String> {
+    let secret = (!facts.enrollment_secret).then_some("no enrollment secret is configured");
+    let platform = (!facts.any_platform).then_some("no platform has credentials");
+    secret.into_iter().chain(platform).map(str::to_owned).collect()
+}
+
+fn troubles(facts: &Facts) -> Vec<String> {
+    let store = (!facts.store_works).then(|| "the store can't be used: nothing can be enrolled or revoked".to_owned());
+    let providers = facts.unreachable_providers.iter().map(|name| format!("provider {name} does not answer"));
+    store.into_iter().chain(providers).collect()
+}
+
+/// Whether the process answers
+#[utoipa::path(
+    get,
+    path = "/livez",
+    tag = "health",
+    responses((status = 200, description = "It does", body = Health))
+)]
+pub(crate) async fn livez() -> HttpResponse {
+    HttpResponse::Ok().json(Health { status: "ok" })
+}
+
+/// Whether the process answers, at the path of the earlier relay
+#[utoipa::path(
+    get,
+    path = "/api/health",
+    tag = "health",
+    responses((status = 200, description = "It does", body = Health))
+)]
+pub(crate) async fn api_health() -> HttpResponse {
+    livez().await
+}
+
+/// Whether traffic should come here
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "health",
+    responses(
+        (status = 200, description = "Yes", body = Readiness),
+        (status = 503, description = "No; the reasons say why", body = Readiness)
+    )
+)]
+pub(crate) async fn readyz(services: Data<Services>) -> HttpResponse {
+    let readiness = Readiness::judge(services.lifecycle.phase(), &(services.facts)());
+    HttpResponse::build(readiness.status.http()).json(readiness)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn well() -> Facts {
+        Facts { enrollment_secret: true, any_platform: true, store_works: true, unreachable_providers: Vec::new() }
+    }
+
+    fn judged(phase: Phase, facts: &Facts) -> (Status, u16) {
+        let readiness = Readiness::judge(phase, facts);
+        assert_eq!(readiness.reasons.is_empty(), readiness.status == Status::Ready, "reasons iff not ready");
+        (readiness.status, readiness.status.http().as_u16())
+    }
+
+    #[test]
+    fn a_serving_relay_is_ready_and_a_starting_or_stopping_one_is_not() {
+        assert_eq!(judged(Phase::Starting, &well()), (Status::Starting, 503));
+        assert_eq!(judged(Phase::Serving, &well()), (Status::Ready, 200));
+        assert_eq!(judged(Phase::Draining, &well()), (Status::Draining, 503));
+        assert_eq!(judged(Phase::Closing, &well()), (Status::Draining, 503));
+    }
+
+    #[test]
+    fn a_faulty_store_or_a_silent_provider_is_degraded_and_still_200() {
+        let store = Facts { store_works: false, ..well() };
+        assert_eq!(judged(Phase::Serving, &store), (Status::Degraded, 200));
+        let provider = Facts { unreachable_providers: vec!["fcm"], ..well() };
+        assert_eq!(judged(Phase::Serving, &provider), (Status::Degraded, 200));
+    }
+
+    #[test]
+    fn a_relay_that_can_serve_nobody_says_why() {
+        let nothing = Facts { enrollment_secret: false, any_platform: false, ..well() };
+        assert_eq!(judged(Phase::Serving, &nothing), (Status::Unavailable, 503));
+        assert_eq!(Readiness::judge(Phase::Serving, &nothing).reasons.len(), 2);
+    }
+}

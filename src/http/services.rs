@@ -1,0 +1,103 @@
+//! What the handlers work with: the parts of the relay, as the HTTP side sees them.
+//!
+//! Made once by [`crate::app`], shared by all workers.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use actix_web::{
+    HttpRequest,
+    web::{Bytes, Payload},
+};
+use futures_util::future::BoxFuture;
+use ipnet::IpNet;
+use sovereign_relay_actors::{
+    now::Now,
+    ports::{Clock, Entropy, Providers},
+    push::{Answered, Push, Refusal},
+};
+use sovereign_relay_protocol::{envelope::AlertTitles, error::ErrorCode, id::InstanceId};
+
+use crate::{
+    auth::Authority,
+    http::{
+        error::ApiError,
+        extract::{address, body},
+        health::Facts,
+    },
+    limit::AddressLimits,
+    shutdown::Lifecycle,
+};
+
+/// Where pushes go: the registry of instances, or a double in tests.
+pub trait Pushes: Send + Sync + 'static {
+    /// Hands one push to its instance's actor and waits for the answer.
+    fn push(&self, instance: InstanceId, push: Push) -> BoxFuture<'_, Result<Answered, Refusal>>;
+
+    /// Makes the instance's actor read its standing again. When it is done, every push that begins later is judged
+    /// by the new standing.
+    fn refresh(&self, instance: InstanceId) -> BoxFuture<'_, ()>;
+}
+
+/// The parts of the relay.
+pub struct Services {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// Keys.
+    pub authority: Arc<Authority>,
+    /// Pushes.
+    pub pushes: Arc<dyn Pushes>,
+    /// Enrollment budgets of client addresses.
+    pub addresses: Arc<AddressLimits>,
+    /// For which platforms there are credentials.
+    pub providers: Providers,
+    /// Titles in the APNs envelope, which take room from the payload.
+    pub titles: AlertTitles,
+    /// How far the relay is in its life.
+    pub lifecycle: Lifecycle,
+    /// What `/readyz` judges, asked each time.
+    pub facts: Box<dyn Fn() -> Facts + Send + Sync>,
+    /// Peers whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// How long a body may take.
+    pub body_time: Duration,
+}
+
+impl Services {
+    /// This moment.
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    /// Refuses while the relay begins nothing new.
+    pub(crate) fn take_work(&self) -> Result<(), ApiError> {
+        self.lifecycle.phase().takes_work().then_some(()).ok_or_else(ApiError::draining)
+    }
+
+    /// The client's address, for limits alone.
+    pub(crate) fn address(&self, request: &HttpRequest) -> Result<IpAddr, ApiError> {
+        // Only a Unix socket has no peer address, and the relay listens on none.
+        let peer = request.peer_addr().ok_or_else(ApiError::internal)?;
+        Ok(address::client_address(peer, request.headers(), &self.trusted_proxies))
+    }
+
+    /// The whole body, at most `bytes` long.
+    pub(crate) async fn body(
+        &self,
+        request: &HttpRequest,
+        payload: Payload,
+        bytes: usize,
+    ) -> Result<Bytes, ApiError> {
+        body::read(request.headers(), payload, body::BodyLimits { bytes, time: self.body_time }).await
+    }
+
+    /// Takes one enrollment of the address's budget: enrolling, rotating and withdrawing all spend it.
+    pub(crate) fn spend_enrollment(&self, address: IpAddr) -> Result<(), ApiError> {
+        let hash = self.authority.derived().address_hash(address);
+        self.addresses.enrollment(hash, self.now()).map_err(|retry_after| {
+            ApiError::new(ErrorCode::RateLimited, "too many enrollments, rotations or withdrawals from this address")
+                .retry_after(retry_after)
+        })
+    }
+}
