@@ -18,7 +18,7 @@ use sovereign_relay_protocol::{
     push::InvalidPush,
 };
 
-use crate::auth::{EnrollError, KeyError, RotateError, WithdrawError};
+use crate::auth::{EnrollError, ImportError, KeyError, OperatorError, RotateError, WithdrawError};
 
 /// Hint where nothing better is known: a caller that comes back then does no harm.
 const SHORTEST_RETRY: Duration = Duration::from_secs(1);
@@ -214,6 +214,24 @@ impl From<WithdrawError> for ApiError {
         match error {
             WithdrawError::Store(_) => Self::store(error.code()),
             WithdrawError::ListFull => Self::new(error.code(), error.to_string()),
+        }
+    }
+}
+
+impl From<OperatorError> for ApiError {
+    fn from(error: OperatorError) -> Self {
+        match error {
+            OperatorError::TooManyInvites => Self::new(ErrorCode::Overloaded, error.to_string()),
+            OperatorError::Store(_) => Self::store(ErrorCode::Overloaded),
+        }
+    }
+}
+
+impl From<ImportError> for ApiError {
+    fn from(error: ImportError) -> Self {
+        match error {
+            ImportError::Malformed(_) => Self::invalid(error.to_string()),
+            ImportError::Store(_) => Self::store(ErrorCode::Overloaded),
         }
     }
 }

@@ -147,7 +147,7 @@ fn error_response(status: u16, codes: &[ErrorCode]) -> Response {
     }
     let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).build();
     let header = HeaderBuilder::new()
-        .schema(seconds)
+        .schema(Some(seconds))
         .description(Some("Whole seconds until a retry is useful; absent where no time is known"))
         .build();
     response.header("Retry-After", header).build()

@@ -1,1 +1,0 @@
-//! The admin listener: metrics, and the API behind the CLI.

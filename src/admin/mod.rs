@@ -1,0 +1,96 @@
+//! The admin listener: metrics, and the API behind the CLI.
+//!
+//! It is bound to loopback unless the operator says otherwise. `/metrics` is open there; `/admin/v1` needs the admin
+//! token, and without one there is no admin API. What an operator does to an instance is durable, in memory and
+//! known to the instance's actor before the answer says so.
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use actix_web::{
+    Error, HttpRequest, HttpResponse,
+    body::BoxBody,
+    dev::{ServiceRequest, ServiceResponse},
+    http::header,
+    middleware::{Next, from_fn},
+    web::{self, Data, ServiceConfig},
+};
+use sovereign_relay_protocol::{error::ErrorCode, redacted::Redacted};
+use subtle::ConstantTimeEq;
+
+use crate::http::{
+    self, Bound, ListenerLimits,
+    error::ApiError,
+    extract::bearer::bearer,
+    get, only, readable,
+    services::Services,
+};
+
+mod instances;
+mod invites;
+mod revocations;
+
+/// What the admin routes need beside the relay's parts.
+pub(crate) struct Admin {
+    /// The relay's parts.
+    pub(crate) services: Data<Services>,
+    /// `None`: there is no admin API.
+    pub(crate) token: Option<Redacted>,
+    /// Renders the metrics.
+    pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+/// Binds the admin listener.
+pub(crate) fn bind(address: SocketAddr, limits: ListenerLimits, admin: Data<Admin>) -> io::Result<Bound> {
+    let observer = http::observer(&admin.services, "admin");
+    http::bind_app(address, limits, observer, move |config| {
+        config.app_data(admin.clone());
+        routes(config);
+    })
+}
+
+fn routes(config: &mut ServiceConfig) {
+    let api = web::scope("/admin/v1")
+        .service(
+            only("GET, HEAD, POST", "/invites", readable().to(invites::list)).route(web::post().to(invites::create)),
+        )
+        .service(get("/instances", readable().to(instances::list)))
+        .service(get("/instances/{id}", readable().to(instances::show)))
+        .service(http::post("/instances/{id}/suspend", web::post().to(instances::suspend)))
+        .service(http::post("/instances/{id}/resume", web::post().to(instances::resume)))
+        .service(http::post("/instances/{id}/revoke", web::post().to(instances::revoke)))
+        .service(http::post("/instances/{id}/limit", web::post().to(instances::limit)))
+        .service(
+            only("GET, HEAD, PUT", "/revocations", readable().to(revocations::export))
+                .route(web::put().to(revocations::import)),
+        )
+        .wrap(from_fn(authorize));
+    config.service(get("/metrics", readable().to(metrics))).service(api);
+}
+
+/// Before anything else under `/admin/v1`, also before a 404.
+async fn authorize(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse<BoxBody>, Error> {
+    check_token(request.request())?;
+    next.call(request).await
+}
+
+fn check_token(request: &HttpRequest) -> Result<(), ApiError> {
+    let admin = request.app_data::<Data<Admin>>().ok_or_else(ApiError::internal)?;
+    let Some(token) = &admin.token else {
+        return Err(ApiError::new(ErrorCode::NotConfigured, "there is no admin API: set RELAY_ADMIN_TOKEN"));
+    };
+    let given = bearer(request.headers())?;
+    let equal = given.is_some_and(|given| given.expose().as_bytes().ct_eq(token.expose().as_bytes()).into());
+    equal.then_some(()).ok_or_else(|| ApiError::unauthorized("the admin token is needed: Authorization: Bearer <token>"))
+}
+
+async fn metrics(admin: Data<Admin>) -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8"))
+        .body((admin.metrics)())
+}
+
+/// A JSON body of the admin API. Unlike the public API it refuses unknown fields: a misspelled one would quietly
+/// undo what the operator meant.
+fn parse<T: serde::de::DeserializeOwned>(body: &[u8], expected: &'static str) -> Result<T, ApiError> {
+    serde_json::from_slice(body).map_err(|_| ApiError::invalid(expected))
+}
