@@ -13,9 +13,9 @@ use std::{cell::Cell, panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration
 use actix_web::{
     Error, HttpMessage, HttpRequest, HttpResponse,
     body::BoxBody,
-    dev::{ServiceRequest, ServiceResponse},
+    dev::{ResponseHead, ServiceRequest, ServiceResponse},
     http::{
-        Method,
+        ConnectionType, Method,
         header::{HeaderMap, HeaderName, HeaderValue},
     },
     middleware::Next,
@@ -30,7 +30,10 @@ use sovereign_relay_protocol::{
 };
 use tracing::{Instrument, error, info, info_span};
 
-use crate::http::error::ApiError;
+use crate::{
+    http::error::ApiError,
+    shutdown::{Lifecycle, Phase},
+};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The route of a request that no route has.
@@ -43,6 +46,8 @@ pub(crate) struct Observer {
     pub(crate) clock: Arc<dyn Clock>,
     /// For request ids.
     pub(crate) entropy: Arc<dyn Entropy>,
+    /// While the relay stops, answers end their connections.
+    pub(crate) lifecycle: Lifecycle,
     /// `public` or `admin`: a label.
     pub(crate) listener: &'static str,
 }
@@ -81,16 +86,17 @@ pub(crate) async fn observe(
     let span = info_span!("request", request_id = %id);
     let notes = Rc::new(RequestNotes::default());
     request.extensions_mut().insert(Rc::clone(&notes));
+    // Callers that learn of the stop from an answer open their next connection elsewhere.
+    let closes = observer.lifecycle.phase() >= Phase::Draining;
     let line = AccessLine::begin(observer, &request, notes);
     async move {
         let routed = AssertUnwindSafe(async { next.call(request).await }).catch_unwind().await;
         let answered = routed.unwrap_or_else(|_| Err(after_panic()));
         line.end(&answered);
-        Ok(named(answered, &id))
+        finish(answered, Frame { id, closes })
     }
     .instrument(span)
     .await
-    .and_then(|answered| answered)
 }
 
 /// The panic's own message is left to the panic hook: it may quote content.
@@ -109,20 +115,36 @@ fn request_id(headers: &HeaderMap, entropy: &dyn Entropy) -> RequestId {
     })
 }
 
-/// The answer with the request's id in its head, also where the answer is still an error.
-fn named(
+/// What every answer carries.
+struct Frame {
+    id: RequestId,
+    closes: bool,
+}
+
+impl Frame {
+    fn put(&self, head: &mut ResponseHead) {
+        if let Ok(value) = HeaderValue::from_str(self.id.as_str()) {
+            head.headers_mut().insert(REQUEST_ID, value);
+        }
+        if self.closes {
+            head.set_connection_type(ConnectionType::Close);
+        }
+    }
+}
+
+/// Puts the frame on an answer, also where the answer is still an error.
+fn finish(
     answered: Result<ServiceResponse<BoxBody>, Error>,
-    id: &RequestId,
+    frame: Frame,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let Ok(value) = HeaderValue::from_str(id.as_str()) else { return answered };
     match answered {
         Ok(mut response) => {
-            response.headers_mut().insert(REQUEST_ID, value);
+            frame.put(response.response_mut().head_mut());
             Ok(response)
         }
         Err(mut error) => {
             error.add_response_mapper(move |mut response: HttpResponse| {
-                response.headers_mut().insert(REQUEST_ID, value.clone());
+                frame.put(response.head_mut());
                 response
             });
             Err(error)
@@ -176,14 +198,14 @@ impl AccessLine {
     }
 
     fn measure(&self, status: u16, duration: Duration) {
-        let labels = [
-            ("listener", self.observer.listener.to_owned()),
-            ("method", self.method.to_owned()),
-            ("route", self.route.clone()),
-        ];
-        histogram!("relay_http_request_duration_seconds", &labels).record(duration.as_secs_f64());
-        counter!("relay_http_requests_total", "status" => status.to_string(), "listener" => labels[0].1.clone(), "route" => self.route.clone())
-            .increment(1);
+        let (listener, method, route) = (self.observer.listener, self.method, self.route.clone());
+        counter!(
+            "relay_http_requests_total",
+            "listener" => listener, "method" => method, "route" => route.clone(), "status" => status.to_string()
+        )
+        .increment(1);
+        histogram!("relay_http_request_duration_seconds", "listener" => listener, "method" => method, "route" => route)
+            .record(duration.as_secs_f64());
     }
 }
 
@@ -191,7 +213,7 @@ impl Drop for AccessLine {
     fn drop(&mut self) {
         if !self.ended {
             info!(listener = self.observer.listener, method = self.method, route = self.route, "client went away");
-            counter!("relay_http_abandoned_total", "route" => self.route.clone()).increment(1);
+            counter!("relay_http_abandoned_total", "listener" => self.observer.listener, "route" => self.route.clone()).increment(1);
         }
     }
 }

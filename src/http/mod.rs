@@ -71,7 +71,12 @@ pub(crate) fn bind(address: SocketAddr, limits: ListenerLimits, services: Data<S
 
 /// What the middleware needs, out of the services.
 pub(crate) fn observer(services: &Services, listener: &'static str) -> Observer {
-    Observer { clock: services.clock.clone(), entropy: services.entropy.clone(), listener }
+    Observer {
+        clock: services.clock.clone(),
+        entropy: services.entropy.clone(),
+        lifecycle: services.lifecycle.clone(),
+        listener,
+    }
 }
 
 /// Binds a listener with any routes inside the same frame: ids, log lines, panics, 404.

@@ -1,0 +1,87 @@
+//! Batches: order, isolation, bounds.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use sovereign_relay_actors::push::Refusal;
+
+use super::kit::{Relay, Request, message, sent};
+
+fn batch(messages: &[Value]) -> Request {
+    Request::new("POST", "/v1/push/batch").json(&json!({"messages": messages}))
+}
+
+#[actix_web::test]
+async fn results_come_in_the_order_of_the_messages_and_one_bad_message_spoils_no_other() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    relay.pushes.answer(|push| match push.message.device_token.expose() {
+        "limited" => Err(Refusal::RateLimited { retry_after: std::time::Duration::from_secs(7) }),
+        _ => Ok(sent()),
+    });
+    let with = |token: &str| {
+        let mut message = message();
+        message["deviceToken"] = json!(token);
+        message
+    };
+    let messages = [with("a"), json!({"platform": "ios"}), with("limited"), json!(7), with("b")];
+    let answer = relay.send(batch(&messages).key(&key)).await;
+    assert_eq!(answer.status, 200);
+    let results = answer.json()["results"].clone();
+    assert_eq!(results[0], json!({"result": "sent"}));
+    assert_eq!(results[1]["error"], "invalid_request");
+    assert_eq!((&results[2]["error"], &results[2]["retryAfterSeconds"]), (&json!("rate_limited"), &json!(7)));
+    assert_eq!(results[3]["error"], "invalid_request");
+    assert_eq!(results[4], json!({"result": "sent"}));
+    assert_eq!(results.as_array().unwrap().len(), 5);
+}
+
+#[actix_web::test]
+async fn a_full_batch_of_500_is_answered_whole() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    let answer = relay.send(batch(&vec![message(); 500]).key(&key)).await;
+    assert_eq!(answer.json()["results"].as_array().unwrap().len(), 500);
+    assert_eq!(relay.pushes.seen.lock().unwrap().len(), 500);
+}
+
+#[actix_web::test]
+async fn an_empty_batch_and_one_too_many_are_a_400() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    for messages in [Vec::new(), vec![message(); 501]] {
+        let answer = relay.send(batch(&messages).key(&key)).await;
+        assert_eq!(answer.refusal(), (400, "invalid_request".to_owned()));
+    }
+}
+
+#[actix_web::test]
+async fn a_message_with_another_key_is_refused_in_its_own_place() {
+    let relay = Relay::start().await;
+    let (key, other) = (relay.enroll().await, relay.enroll().await);
+    let with_key = |key: &str| {
+        let mut message = message();
+        message["instanceKey"] = json!(key);
+        message
+    };
+    let answer = relay.send(batch(&[with_key(&key), with_key(&other)]).key(&key)).await;
+    let results = answer.json()["results"].clone();
+    assert_eq!((&results[0]["result"], &results[1]["error"]), (&json!("sent"), &json!("invalid_request")));
+}
+
+#[actix_web::test]
+async fn what_has_not_begun_when_the_relay_closes_is_answered_draining() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    let (lifecycle, begun) = (relay.lifecycle.clone(), AtomicUsize::new(0));
+    relay.pushes.answer(move |_| {
+        if begun.fetch_add(1, Ordering::SeqCst) == 2 {
+            lifecycle.advance(crate::shutdown::Phase::Closing);
+        }
+        Ok(sent())
+    });
+    let answer = relay.send(batch(&vec![message(); 10]).key(&key)).await;
+    let results = answer.json()["results"].clone();
+    assert_eq!(results[2]["result"], "sent");
+    assert_eq!((&results[3]["error"], &results[9]["error"]), (&json!("draining"), &json!("draining")));
+}

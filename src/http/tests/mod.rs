@@ -1,0 +1,9 @@
+//! The public listener over real sockets.
+
+mod batch;
+mod bodies;
+mod enrollment;
+mod errors;
+pub(crate) mod kit;
+mod openapi;
+mod push;
