@@ -25,6 +25,7 @@ pub mod wns;
 use sovereign_relay_protocol::platform::Platform;
 
 use self::setting::Setting;
+pub(crate) use self::value::duration_flag;
 pub use self::{
     apns::{Apns, ApnsCredential},
     availability::Off,

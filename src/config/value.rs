@@ -44,6 +44,12 @@ pub(crate) fn number(range: RangeInclusive<u32>) -> impl FnOnce(&str) -> Result<
     }
 }
 
+/// A duration of at least a second, as a flag of a command: `30m`, `24h`, `7d`.
+pub(crate) fn duration_flag(text: &str) -> Result<Duration, String> {
+    let parsed = parse_duration(text.trim()).filter(|parsed| *parsed >= Duration::from_secs(1));
+    parsed.ok_or_else(|| "must be a time like 30m, 24h or 7d".to_owned())
+}
+
 /// A duration within `range`: `10s`, `500ms`, `1m`, or plain seconds.
 pub(crate) fn duration(range: RangeInclusive<Duration>) -> impl FnOnce(&str) -> Result<Duration, String> {
     move |text| {
@@ -67,6 +73,8 @@ fn parse_duration(text: &str) -> Option<Duration> {
         "ms" => Some(Duration::from_millis(number)),
         "" | "s" => Some(Duration::from_secs(number)),
         "m" => number.checked_mul(60).map(Duration::from_secs),
+        "h" => number.checked_mul(3600).map(Duration::from_secs),
+        "d" => number.checked_mul(86_400).map(Duration::from_secs),
         _ => None,
     }
 }
@@ -106,6 +114,7 @@ mod tests {
             ("500ms", 500),
             ("1m", 60_000),
             ("7", 7000),
+            ("2h", 7_200_000),
             (" 3 s ", 3000),
         ] {
             assert_eq!(duration(any())(text), Ok(Duration::from_millis(millis)), "{text}");

@@ -1,0 +1,261 @@
+//! `check-config`: what a relay with these settings would do, without starting it.
+//!
+//! It prints names, addresses and reasons, never a secret: a secret is "set" or "not set", and the report is built
+//! from fields that are public by type.
+
+use serde::Serialize;
+use sovereign_relay_protocol::{
+    capabilities::PerPlatform,
+    platform::{Environment, Platform},
+};
+use url::Url;
+
+use super::{AllFlags, environment, exit::CommandError, output};
+use crate::config::{Config, WnsIdentity};
+
+/// `check-config`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: AllFlags<false>,
+}
+
+/// Exit 0: it would start. 1: it would not, and why.
+pub(crate) fn run(args: &Args) -> Result<(), CommandError> {
+    match Config::load(&args.settings.flags, &environment) {
+        Ok(config) if args.json => output::print_json(&Report::of(&config)),
+        Ok(config) => output::print(&Report::of(&config).to_text()),
+        Err(error) => {
+            if args.json {
+                output::print_json(&Refusal {
+                    ok: false,
+                    error: error.to_string(),
+                })?;
+            }
+            Err(error.into())
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Refusal {
+    ok: bool,
+    error: String,
+}
+
+/// What would happen.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    ok: bool,
+    listen: String,
+    public_url: Option<String>,
+    admin_listen: String,
+    admin_token: Origin,
+    enrollment: &'static str,
+    enrollment_secret: Origin,
+    previous_secrets: usize,
+    data_dir: String,
+    trusted_proxies: Vec<String>,
+    pushes_per_minute: u32,
+    push_deadline_ms: u128,
+    drain_grace_ms: u128,
+    platforms: PerPlatform<Switch>,
+    signaling: Switch,
+    test_endpoints: bool,
+    warnings: Vec<String>,
+}
+
+/// Where a secret comes from.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Origin {
+    Configured,
+    KeptInDataDir,
+}
+
+/// On or off, and what there is to say about it.
+#[derive(Clone, Serialize)]
+struct Switch {
+    on: bool,
+    detail: String,
+}
+
+impl Report {
+    /// Reads it off a configuration.
+    pub(crate) fn of(config: &Config) -> Self {
+        let origin = |set: bool| {
+            if set {
+                Origin::Configured
+            } else {
+                Origin::KeptInDataDir
+            }
+        };
+        Self {
+            ok: true,
+            listen: config.listen.address.to_string(),
+            public_url: config.listen.public_url.as_ref().map(Url::to_string),
+            admin_listen: config.admin.listen.to_string(),
+            admin_token: origin(config.admin.token.is_some()),
+            enrollment: config.enrollment.mode.as_str(),
+            enrollment_secret: origin(config.enrollment.secret.is_some()),
+            previous_secrets: config.enrollment.previous_secrets.len(),
+            data_dir: config.storage.data_dir.display().to_string(),
+            trusted_proxies: config.proxies.trusted.iter().map(ToString::to_string).collect(),
+            pushes_per_minute: config.limits.pushes_per_minute,
+            push_deadline_ms: config.timeouts.push_deadline.as_millis(),
+            drain_grace_ms: config.timeouts.drain_grace.as_millis(),
+            platforms: PerPlatform {
+                ios: platform(config, Platform::Ios),
+                android: platform(config, Platform::Android),
+                macos: platform(config, Platform::Macos),
+                windows: platform(config, Platform::Windows),
+            },
+            signaling: Switch {
+                on: false,
+                detail: "not in this version".to_owned(),
+            },
+            test_endpoints: config.allow_test_endpoints,
+            warnings: config.warnings.clone(),
+        }
+    }
+
+    /// For people.
+    pub(crate) fn to_text(&self) -> String {
+        let mut lines = vec![
+            line("listen", &self.listen),
+            line(
+                "public url",
+                self.public_url.as_deref().unwrap_or("taken from each request"),
+            ),
+            line(
+                "admin",
+                &format!("{} (token {})", self.admin_listen, self.admin_token.words()),
+            ),
+            line(
+                "enrollment",
+                &format!("{} (secret {})", self.enrollment, self.enrollment_secret.words()),
+            ),
+            line("data", &self.data_dir),
+            line("proxies", &self.proxies_in_words()),
+            line(
+                "limit",
+                &format!("{} pushes a minute for each instance", self.pushes_per_minute),
+            ),
+            line(
+                "deadline",
+                &format!(
+                    "{} ms for a push, {} ms to drain",
+                    self.push_deadline_ms, self.drain_grace_ms
+                ),
+            ),
+        ];
+        let platforms = &self.platforms;
+        for (name, switch) in [
+            ("ios", &platforms.ios),
+            ("android", &platforms.android),
+            ("macos", &platforms.macos),
+            ("windows", &platforms.windows),
+            ("signaling", &self.signaling),
+        ] {
+            lines.push(line(
+                name,
+                &format!("{:<3}  {}", if switch.on { "on" } else { "off" }, switch.detail),
+            ));
+        }
+        lines.extend(self.warnings.iter().map(|warning| line("warning", warning)));
+        lines.concat()
+    }
+
+    fn proxies_in_words(&self) -> String {
+        if self.trusted_proxies.is_empty() {
+            "none".to_owned()
+        } else {
+            self.trusted_proxies.join(", ")
+        }
+    }
+}
+
+impl Origin {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Configured => "set",
+            Self::KeptInDataDir => "kept in the data folder",
+        }
+    }
+}
+
+fn line(name: &str, value: &str) -> String {
+    format!("{name:<11} {value}\n")
+}
+
+fn platform(config: &Config, platform: Platform) -> Switch {
+    match config.platform(platform) {
+        Err(off) => Switch {
+            on: false,
+            detail: off.to_string(),
+        },
+        Ok(()) => Switch {
+            on: true,
+            detail: detail(config, platform),
+        },
+    }
+}
+
+fn detail(config: &Config, platform: Platform) -> String {
+    match platform {
+        Platform::Ios => apple(config, config.apns.ios_topic.as_deref()),
+        Platform::Macos => apple(config, config.apns.macos_topic.as_deref()),
+        Platform::Android => {
+            let project = config
+                .fcm
+                .account
+                .as_ref()
+                .map(|account| account.project_id.as_str());
+            format!(
+                "project {} at {}",
+                project.unwrap_or_default(),
+                config.fcm.endpoint
+            )
+        }
+        Platform::Windows => {
+            let kind = config
+                .wns
+                .credential
+                .as_ref()
+                .map(|credential| match &credential.identity {
+                    WnsIdentity::PackageSid(_) => "package SID",
+                    WnsIdentity::Entra { .. } => "Entra application",
+                });
+            format!(
+                "{}, channels under {}",
+                kind.unwrap_or_default(),
+                config.wns.channel_rule.host_suffix
+            )
+        }
+    }
+}
+
+fn apple(config: &Config, topic: Option<&str>) -> String {
+    let environment = |environment: Environment| match config.apns.key(environment) {
+        Ok(credential) => {
+            format!(
+                "{} with key {} at {}",
+                environment.as_str(),
+                credential.key_id,
+                config.apns.endpoint(environment)
+            )
+        }
+        Err(off) => format!("{} off: {}", environment.as_str(), off),
+    };
+    format!(
+        "topic {}; {}; {}; default {}",
+        topic.unwrap_or_default(),
+        environment(Environment::Production),
+        environment(Environment::Sandbox),
+        config.apns.default_environment.as_str()
+    )
+}

@@ -1,0 +1,198 @@
+//! `instances`: what the operator sees of enrolled instances and does to them.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+use sovereign_relay_protocol::{id::InstanceId, time::UnixMillis};
+
+use super::{AdminFlags, admin_api::AdminApi, exit::CommandError, output, report};
+use crate::{auth::InstanceView, config::duration_flag, store::RECORDS_PAGE};
+
+/// `instances`.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// All instances with a record, in the order of their ids
+    List(List),
+    /// One instance
+    Show(One),
+    /// Refuse an instance's pushes (403) for a while, or until it is resumed
+    Suspend(Suspend),
+    /// End a suspension
+    Resume(One),
+    /// Withdraw an instance's keys for good (401); it has to enroll anew
+    Revoke(One),
+    /// Set how many pushes a minute an instance may send
+    Limit(Limit),
+}
+
+/// `instances list`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    admin: AdminFlags,
+}
+
+/// One instance.
+#[derive(clap::Args, Debug)]
+pub(crate) struct One {
+    /// Id of the instance
+    #[arg(value_parser = parse_id)]
+    instance: InstanceId,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    admin: AdminFlags,
+}
+
+/// `instances suspend`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Suspend {
+    /// Why, for you and your colleagues; it is stored
+    #[arg(long)]
+    reason: String,
+    /// How long: 30m, 24h, 7d; without it, until resumed
+    #[arg(long = "for", value_name = "TIME", value_parser = duration_flag)]
+    length: Option<Duration>,
+    #[command(flatten)]
+    one: One,
+}
+
+/// `instances limit`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Limit {
+    /// Pushes a minute, or `default`
+    #[arg(value_parser = parse_limit)]
+    per_minute: PerMinute,
+    #[command(flatten)]
+    one: One,
+}
+
+/// A limit, or the relay's default.
+#[derive(Clone, Copy, Debug)]
+struct PerMinute(Option<u32>);
+
+#[derive(Serialize, Deserialize)]
+struct Page {
+    instances: Vec<InstanceView>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<InstanceId>,
+}
+
+#[derive(Serialize)]
+struct Suspension<'a> {
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WantedLimit {
+    per_minute: Option<u32>,
+}
+
+/// A change that needs no more words.
+#[derive(Serialize)]
+struct Nothing {}
+
+/// Does it.
+pub(crate) async fn run(command: Command) -> Result<(), CommandError> {
+    match command {
+        Command::List(args) => list(args).await,
+        Command::Show(one) => {
+            let api = AdminApi::find(&one.admin.flags)?;
+            let view = api.get(&format!("/instances/{}", one.instance)).await?;
+            print(&view, one.json)
+        }
+        Command::Suspend(args) => suspend(args).await,
+        Command::Resume(one) => change(&one, "resume", &Nothing {}).await,
+        Command::Revoke(one) => change(&one, "revoke", &Nothing {}).await,
+        Command::Limit(args) => {
+            change(
+                &args.one,
+                "limit",
+                &WantedLimit {
+                    per_minute: args.per_minute.0,
+                },
+            )
+            .await
+        }
+    }
+}
+
+async fn list(args: List) -> Result<(), CommandError> {
+    let api = AdminApi::find(&args.admin.flags)?;
+    let mut instances: Vec<InstanceView> = Vec::new();
+    let mut path = format!("/instances?limit={RECORDS_PAGE}");
+    loop {
+        let page: Page = api.get(&path).await?;
+        instances.extend(page.instances);
+        let Some(next) = page.next else { break };
+        path = format!("/instances?limit={RECORDS_PAGE}&after={next}");
+    }
+    if args.json {
+        return output::print_json(&Page {
+            instances,
+            next: None,
+        });
+    }
+    let rows: Vec<_> = instances.iter().map(report::instance_row).collect();
+    output::print(&output::table(&report::INSTANCE_HEADINGS, &rows))
+}
+
+async fn suspend(args: Suspend) -> Result<(), CommandError> {
+    let seconds = args.length.map(|length| length.as_secs());
+    let body = Suspension {
+        reason: &args.reason,
+        seconds,
+    };
+    let view = send_change(&args.one, "suspend", &body).await?;
+    print(&view, args.one.json)?;
+    if let Some(letter) = report::letter(&view) {
+        output::tell(&letter);
+    }
+    Ok(())
+}
+
+async fn change(one: &One, verb: &str, body: &impl Serialize) -> Result<(), CommandError> {
+    let view = send_change(one, verb, body).await?;
+    print(&view, one.json)
+}
+
+async fn send_change(one: &One, verb: &str, body: &impl Serialize) -> Result<InstanceView, CommandError> {
+    let api = AdminApi::find(&one.admin.flags)?;
+    api.post(&format!("/instances/{}/{verb}", one.instance), body)
+        .await
+}
+
+fn print(view: &InstanceView, json: bool) -> Result<(), CommandError> {
+    if json {
+        output::print_json(view)
+    } else {
+        output::print(&report::instance(view))
+    }
+}
+
+fn parse_id(text: &str) -> Result<InstanceId, String> {
+    InstanceId::parse(text).ok_or_else(|| "an instance id is a UUID, as `instances list` shows it".to_owned())
+}
+
+fn parse_limit(text: &str) -> Result<PerMinute, String> {
+    if text == "default" {
+        return Ok(PerMinute(None));
+    }
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number
+        .map(|number| PerMinute(Some(number)))
+        .ok_or_else(|| "a number of pushes, or `default`".to_owned())
+}
+
+/// A time for people, or a dash.
+pub(super) fn time_or_dash(at: Option<UnixMillis>) -> String {
+    at.map_or_else(|| "-".to_owned(), UnixMillis::to_rfc3339)
+}

@@ -1,0 +1,136 @@
+//! An instance in words: a row, a page, a letter to its operator.
+
+use super::{instances::time_or_dash, output::visible};
+use crate::auth::{InstanceView, SuspensionView};
+
+/// Headings of [`instance_row`].
+pub(crate) const INSTANCE_HEADINGS: [&str; 6] =
+    ["INSTANCE", "NAME", "ENROLLED", "LAST USED", "SENT", "STATE"];
+
+/// One line of a list.
+pub(crate) fn instance_row(view: &InstanceView) -> Vec<String> {
+    vec![
+        view.instance_id.to_string(),
+        view.name.clone().unwrap_or_default(),
+        time_or_dash(view.enrolled_at),
+        time_or_dash(view.last_used_at),
+        view.sent.to_string(),
+        state(view),
+    ]
+}
+
+/// All that is known.
+pub(crate) fn instance(view: &InstanceView) -> String {
+    let limit = view
+        .per_minute
+        .map_or_else(|| "default".to_owned(), |limit| format!("{limit} a minute"));
+    let lines = [
+        ("instance", view.instance_id.to_string()),
+        ("name", text_or_dash(view.name.as_deref())),
+        ("contact", text_or_dash(view.contact.as_deref())),
+        ("enrolled", time_or_dash(view.enrolled_at)),
+        ("last used", time_or_dash(view.last_used_at)),
+        ("sent", view.sent.to_string()),
+        ("limit", limit),
+        ("state", state(view)),
+    ];
+    lines
+        .iter()
+        .map(|(name, value)| format!("{name:<10} {value}\n"))
+        .collect()
+}
+
+/// What the operator may mail to the instance's contact. The relay sends nothing by itself.
+pub(crate) fn letter(view: &InstanceView) -> Option<String> {
+    let contact = view.contact.as_deref()?;
+    let suspension = view.suspension.as_ref()?;
+    Some(format!(
+        "\nA text for {}, which the relay does not send:\n\n\
+         Your instance {} is suspended at this relay{}. Reason: {}\n\
+         Pushes are answered with 403 `suspended` meanwhile; nothing has to be changed on devices.\n",
+        visible(contact),
+        view.instance_id,
+        suspension_end(suspension),
+        visible(&suspension.reason),
+    ))
+}
+
+fn state(view: &InstanceView) -> String {
+    if let Some(cause) = &view.ended {
+        return format!("ended ({cause:?})").to_lowercase();
+    }
+    match &view.suspension {
+        Some(suspension) => format!(
+            "suspended{}: {}",
+            suspension_end(suspension),
+            visible(&suspension.reason)
+        ),
+        None => "active".to_owned(),
+    }
+}
+
+fn suspension_end(suspension: &SuspensionView) -> String {
+    suspension
+        .until
+        .map(|until| format!(" until {}", until.to_rfc3339()))
+        .unwrap_or_default()
+}
+
+fn text_or_dash(text: Option<&str>) -> String {
+    text.map_or_else(|| "-".to_owned(), visible)
+}
+
+#[cfg(test)]
+mod tests {
+    use sovereign_relay_protocol::{id::InstanceId, time::UnixMillis};
+
+    use super::*;
+
+    fn suspended() -> InstanceView {
+        InstanceView {
+            instance_id: InstanceId::parse("6f1c2f0e-6f1c-4f0e-8f1c-6f1c2f0e6f1c").unwrap(),
+            name: Some("Chess club\u{1b}[2J".to_owned()),
+            contact: Some("admin@chess.example".to_owned()),
+            enrolled_at: Some(UnixMillis(0)),
+            group: None,
+            sent: 7,
+            last_used_at: None,
+            per_minute: None,
+            suspension: Some(SuspensionView {
+                until: Some(UnixMillis(86_400_000)),
+                reason: "dead tokens".to_owned(),
+            }),
+            ended: None,
+            generation: None,
+        }
+    }
+
+    #[test]
+    fn a_suspension_is_told_with_its_end_and_reason() {
+        let page = instance(&suspended());
+        assert!(
+            page.contains("suspended until 1970-01-02T00:00:00Z: dead tokens"),
+            "{page}"
+        );
+        assert!(!page.contains('\u{1b}'), "a name must not drive the terminal");
+    }
+
+    #[test]
+    fn the_letter_is_only_written_when_there_is_somebody_to_send_it_to() {
+        assert!(letter(&suspended()).unwrap().contains("admin@chess.example"));
+        assert!(
+            letter(&InstanceView {
+                contact: None,
+                ..suspended()
+            })
+            .is_none()
+        );
+        assert!(
+            letter(&InstanceView {
+                suspension: None,
+                ..suspended()
+            })
+            .is_none()
+        );
+    }
+}
