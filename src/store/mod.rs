@@ -178,7 +178,7 @@ pub trait Store: InstanceStore {
     /// Keeps an invite. `false`: [`INVITES_OUTSTANDING`] are.
     fn add_invite(&self, invite: Invite) -> BoxFuture<'static, Result<bool, StoreError>>;
 
-    /// The invites that can be used now, oldest expiry last.
+    /// The invites that can be used now, earliest expiry first.
     fn invites(&self, now: UnixMillis) -> BoxFuture<'static, Result<Vec<Invite>, StoreError>>;
 
     /// One bounded step of forgetting; also notes which secrets are `configured`. Called about once a minute.
