@@ -1,19 +1,39 @@
-//! The one door to keys: verifies them, hands them out, replaces them, takes them back.
-use std::{net::IpAddr, sync::Arc};
+//! The one door to instance keys: verifies them, hands them out, replaces them, takes them back.
+//!
+//! Called by the extractors (every request), by the enrollment routes, and, for what the operator does, by the
+//! admin routes (`operator.rs`). Keys are checked by `keys.rs` and the list of `revocations.rs`, both in memory.
+//!
+//! Invariant: whatever makes a key invalid is durable before it is in memory, and in memory before it is
+//! acknowledged; whatever hands a key out is durable before the key is.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use sovereign_relay_actors::{
     now::Now,
-    ports::{Entropy, StoreError},
+    ports::{Clock, Entropy, StoreError},
 };
 use sovereign_relay_protocol::{
     enroll::{EnrollAnswer, EnrollRequest, RotateAnswer, RotateRequest},
-    error::ErrorCode,
     id::InstanceId,
+    limits::ROTATION_GRACE_SECONDS,
     redacted::Redacted,
 };
 
-use super::{derived::DerivedKeys, keys::Secrets};
-use crate::store::Store;
+use super::{
+    derived::{DerivedKeys, invite_hash},
+    error::{EnrollError, KeyError, RotateError, WithdrawError},
+    keys::{KeyRing, Secrets},
+    revocations::{Ask, Check, Revocations, Rotation, decide},
+};
+use crate::store::{
+    Enrolled, InviteHash, NewEnrollment, Store, Swap,
+    revocation::{Cause, Entry, Gone, Kid, State},
+};
+
+/// How often [`Authority::maintain`] runs.
+const MAINTENANCE: Duration = Duration::from_secs(60);
+/// Tries of a rotation that others' rotations of the same instance get in the way of.
+const ROTATION_TRIES: usize = 8;
 
 /// Who may enroll: `RELAY_ENROLLMENT`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
@@ -37,18 +57,10 @@ pub struct Caller {
     pub generation: Option<u32>,
 }
 
-/// A key that is not accepted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum KeyError {
-    /// 401: not signed by this relay.
-    #[error("the instance key is not valid here")]
-    Unauthorized,
-    /// 401: the instance was withdrawn or revoked, or this key was rotated away.
-    #[error("the instance key was revoked")]
-    Revoked,
-    /// 503: this relay has no enrollment secret.
-    #[error("this relay has no enrollment secret")]
-    NotConfigured,
+impl Caller {
+    fn number(self) -> u32 {
+        self.generation.unwrap_or(0)
+    }
 }
 
 /// An enrollment as the HTTP layer hands it in.
@@ -60,94 +72,6 @@ pub struct Enrollment {
     pub invite: Option<Redacted>,
     /// The client's address.
     pub address: IpAddr,
-}
-
-/// Why an enrollment was refused.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum EnrollError {
-    /// 401: no invite, or one that is unknown, used or expired.
-    #[error("this relay needs an invite that was not used yet")]
-    InviteRefused,
-    /// 403.
-    #[error("this relay takes no new instances")]
-    Closed,
-    /// 503: this relay has no enrollment secret.
-    #[error("this relay has no enrollment secret")]
-    NotConfigured,
-    /// 503: nothing was enrolled.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Why a rotation was refused.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum RotateError {
-    /// As for any call.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// 401 `unauthorized`: the key is valid, but a newer one is in use, and only the newest rotates.
-    #[error("only the newest instance key can be rotated")]
-    NotNewest,
-    /// 503: the revocation list is full.
-    #[error("the revocation list is full")]
-    ListFull,
-    /// 503: whether it was written is not known; asking again is safe.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Why a withdrawal was refused.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum WithdrawError {
-    /// 503: the revocation list is full.
-    #[error("the revocation list is full")]
-    ListFull,
-    /// 503: whether it was written is not known; asking again is safe.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl KeyError {
-    /// The public code.
-    pub fn code(self) -> ErrorCode {
-        match self {
-            Self::Unauthorized => ErrorCode::Unauthorized,
-            Self::Revoked => ErrorCode::Revoked,
-            Self::NotConfigured => ErrorCode::NotConfigured,
-        }
-    }
-}
-
-impl EnrollError {
-    /// The public code.
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::InviteRefused => ErrorCode::Unauthorized,
-            Self::Closed => ErrorCode::EnrollmentClosed,
-            Self::NotConfigured => ErrorCode::NotConfigured,
-            Self::Store(_) => ErrorCode::Overloaded,
-        }
-    }
-}
-
-impl RotateError {
-    /// The public code.
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Key(error) => error.code(),
-            Self::NotNewest => ErrorCode::Unauthorized,
-            Self::ListFull | Self::Store(_) => ErrorCode::Overloaded,
-        }
-    }
-}
-
-impl WithdrawError {
-    /// The public code.
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::ListFull | Self::Store(_) => ErrorCode::Overloaded,
-        }
-    }
 }
 
 /// What an [`Authority`] is made of.
@@ -165,56 +89,273 @@ pub struct Parts {
 /// Verifies keys, hands them out, replaces them, takes them back. One for the process, in an `Arc`.
 pub struct Authority {
     pub(super) store: Arc<dyn Store>,
+    pub(super) revocations: Arc<Revocations>,
+    pub(super) entropy: Arc<dyn Entropy>,
+    keys: Option<KeyRing>,
+    derived: DerivedKeys,
+    mode: EnrollmentMode,
 }
 
 impl Authority {
     /// Loads the revocation list: no key is verified before it is in memory.
     pub async fn open(parts: Parts) -> Result<Self, StoreError> {
-        Ok(Self { store: parts.store })
+        let keys = parts.secrets.as_ref().map(KeyRing::new);
+        let derived = DerivedKeys::new(parts.secrets.as_ref(), parts.entropy.as_ref());
+        let revocations = Arc::new(Revocations::new(parts.store.revocations().await?));
+        Ok(Self {
+            store: parts.store,
+            revocations,
+            entropy: parts.entropy,
+            keys,
+            derived,
+            mode: parts.mode,
+        })
     }
 
     /// Verifies a key, without I/O.
-    pub fn verify(&self, _key: &Redacted, _now: Now) -> Result<Caller, KeyError> {
-        unimplemented!()
+    pub fn verify(&self, key: &Redacted, now: Now) -> Result<Caller, KeyError> {
+        let caller = self.signed(key)?;
+        match self.revocations.check(caller.instance, caller.number(), now.unix) {
+            Check::Valid => Ok(caller),
+            Check::Revoked => Err(KeyError::Revoked),
+        }
+    }
+
+    /// Verifies a key for [`Authority::rotate`], which a key past its grace may still call to be given its
+    /// successor again. For nothing else.
+    pub fn verify_for_rotation(&self, key: &Redacted, now: Now) -> Result<Caller, KeyError> {
+        let caller = self.signed(key)?;
+        let entry = self.revocations.get(caller.instance);
+        let ask = Ask {
+            generation: caller.number(),
+            grace_seconds: ROTATION_GRACE_SECONDS,
+            now: now.unix,
+            kids: &[],
+        };
+        match decide(entry.as_ref(), &ask) {
+            Rotation::Fresh(_) | Rotation::Again(_) | Rotation::NotNewest => Ok(caller),
+            Rotation::Revoked => Err(KeyError::Revoked),
+        }
     }
 
     /// Enrolls an instance.
-    pub async fn enroll(&self, _enrollment: Enrollment, _now: Now) -> Result<EnrollAnswer, EnrollError> {
-        unimplemented!()
+    pub async fn enroll(&self, enrollment: Enrollment, now: Now) -> Result<EnrollAnswer, EnrollError> {
+        let invite = match self.mode {
+            EnrollmentMode::Open => None,
+            EnrollmentMode::Invite => Some(presented(enrollment.invite.as_ref())?),
+            EnrollmentMode::Closed => return Err(EnrollError::Closed),
+        };
+        let keys = self.keys.as_ref().ok_or(EnrollError::NotConfigured)?;
+        let instance = InstanceId::from_random(self.random());
+        let key = keys.sign(instance, 0, now.unix.seconds())?;
+        let new = NewEnrollment {
+            instance,
+            name: enrollment.request.name,
+            contact: enrollment.request.contact,
+            at: now.unix,
+            address: self.derived.address_hash(enrollment.address).host,
+            fresh_group: u64::from_be_bytes(self.random()),
+            invite,
+        };
+        match self.store.enroll(new).await? {
+            Enrolled::InviteRefused => Err(EnrollError::InviteRefused),
+            Enrolled::Made { .. } => {
+                metrics::counter!("relay_enrollments_total").increment(1);
+                tracing::info!(%instance, "enrolled");
+                Ok(EnrollAnswer {
+                    instance_id: instance,
+                    instance_key: key.expose().to_owned(),
+                })
+            }
+        }
     }
 
-    /// Replaces an instance's key.
+    /// Replaces an instance's key, or gives the one that replaced it again while that was not used.
     pub async fn rotate(
         &self,
-        _key: &Redacted,
-        _request: RotateRequest,
-        _now: Now,
+        key: &Redacted,
+        request: RotateRequest,
+        now: Now,
     ) -> Result<RotateAnswer, RotateError> {
-        unimplemented!()
+        let keys = self.keys.as_ref().ok_or(KeyError::NotConfigured)?;
+        let caller = self.signed(key)?;
+        if !self.revocations.has_room_for(caller.instance) {
+            return Err(RotateError::ListFull);
+        }
+        let grace_seconds = request.grace_seconds.unwrap_or(ROTATION_GRACE_SECONDS);
+        let ask = Ask {
+            generation: caller.number(),
+            grace_seconds,
+            now: now.unix,
+            kids: keys.kids(),
+        };
+        let entry = self.rotated(caller.instance, &ask).await?;
+        let State::Rotated(rotated) = &entry.state else {
+            return Err(KeyError::Revoked.into());
+        };
+        let new_key = keys.sign(caller.instance, rotated.newest, rotated.issued_at)?;
+        Ok(RotateAnswer {
+            instance_id: caller.instance,
+            instance_key: new_key.expose().to_owned(),
+            previous_valid_until: rotated.previous_valid_until(),
+        })
     }
 
     /// The instance leaves: its keys are revoked, its record is erased. Tell the registry to refresh it.
-    pub async fn withdraw(&self, _caller: Caller, _now: Now) -> Result<(), WithdrawError> {
-        unimplemented!()
+    pub async fn withdraw(&self, caller: Caller, now: Now) -> Result<(), WithdrawError> {
+        if !self.revocations.has_room_for(caller.instance) {
+            return Err(WithdrawError::ListFull);
+        }
+        self.end(caller.instance, Cause::Withdrawn, now, true).await?;
+        tracing::info!(instance = %caller.instance, "withdrawn");
+        Ok(())
     }
 
     /// Who may enroll.
     pub fn mode(&self) -> EnrollmentMode {
-        unimplemented!()
+        self.mode
     }
 
     /// Whether there is an enrollment secret; without one `/readyz` says so.
     pub fn is_configured(&self) -> bool {
-        unimplemented!()
+        self.keys.is_some()
     }
 
     /// The keys derived from the enrollment secret (from a random one where there is none).
     pub fn derived(&self) -> &DerivedKeys {
-        unimplemented!()
+        &self.derived
     }
 
-    /// One bounded step of upkeep: writes which new keys were used, forgets what has lapsed. Every minute.
-    pub async fn maintain(&self, _now: Now) {
-        unimplemented!()
+    /// Maintains until it is dropped. The caller owns the task.
+    pub async fn maintain_forever(self: Arc<Self>, clock: Arc<dyn Clock>) {
+        let mut ticks = tokio::time::interval(MAINTENANCE);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.maintain(clock.now()).await;
+        }
+    }
+
+    /// One bounded step of upkeep: writes which new keys were used, forgets what has lapsed.
+    pub async fn maintain(&self, now: Now) {
+        let used = self.revocations.take_unsaved();
+        if !used.is_empty() && self.store.join_revocations(used.clone(), false).await.is_err() {
+            self.revocations.put_back(used);
+        }
+        match self.store.purge(now.unix, self.kids().to_vec()).await {
+            Ok(purged) => {
+                self.revocations.forget(&purged.revocations);
+                let (records, invites, groups) = (purged.records, purged.invites, purged.groups);
+                let revocations = purged.revocations.len();
+                tracing::debug!(records, invites, groups, revocations, "forgot what has lapsed");
+            }
+            Err(error) => tracing::warn!(%error, "could not forget what has lapsed"),
+        }
+        metrics::gauge!("relay_revocations").set(f64::from(
+            u32::try_from(self.revocations.len()).unwrap_or(u32::MAX),
+        ));
+    }
+
+    /// Ends an instance: in the store, then in memory.
+    pub(super) async fn end(
+        &self,
+        instance: InstanceId,
+        cause: Cause,
+        now: Now,
+        erase: bool,
+    ) -> Result<(), StoreError> {
+        let entry = Entry {
+            kids: self.kids().to_vec(),
+            state: State::Gone(Gone { at: now.unix, cause }),
+        };
+        self.take_in(vec![(instance, entry)], erase).await
+    }
+
+    /// Joins entries into the store and then into memory.
+    pub(super) async fn take_in(
+        &self,
+        entries: Vec<(InstanceId, Entry)>,
+        erase: bool,
+    ) -> Result<(), StoreError> {
+        let (store, revocations) = (self.store.clone(), self.revocations.clone());
+        to_the_end(async move {
+            store.join_revocations(entries.clone(), erase).await?;
+            entries
+                .iter()
+                .for_each(|(instance, entry)| revocations.join(*instance, entry));
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) fn random<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.entropy.fill(&mut bytes);
+        bytes
+    }
+
+    fn kids(&self) -> &[Kid] {
+        self.keys.as_ref().map_or(&[], KeyRing::kids)
+    }
+
+    fn signed(&self, key: &Redacted) -> Result<Caller, KeyError> {
+        self.keys
+            .as_ref()
+            .ok_or(KeyError::NotConfigured)?
+            .verify(key)
+            .ok_or(KeyError::Unauthorized)
+    }
+
+    /// The entry after the rotation, written. Another's change in between is taken in and decided on anew.
+    async fn rotated(&self, instance: InstanceId, ask: &Ask<'_>) -> Result<Entry, RotateError> {
+        let mut expected = self.revocations.get(instance);
+        for _ in 0..ROTATION_TRIES {
+            let new = match decide(self.revocations.get(instance).as_ref(), ask) {
+                Rotation::Fresh(entry) | Rotation::Again(entry) => entry,
+                Rotation::NotNewest => return Err(RotateError::NotNewest),
+                Rotation::Revoked => return Err(KeyError::Revoked.into()),
+            };
+            match self.swap(instance, expected, new.clone()).await? {
+                Swap::Done => return Ok(new),
+                Swap::Changed(present) => expected = present,
+            }
+        }
+        Err(StoreError("the revocation entry keeps changing".to_owned()).into())
+    }
+
+    /// Swaps an entry in the store; what is there afterwards is taken into memory.
+    async fn swap(
+        &self,
+        instance: InstanceId,
+        expected: Option<Entry>,
+        new: Entry,
+    ) -> Result<Swap, StoreError> {
+        let (store, revocations) = (self.store.clone(), self.revocations.clone());
+        to_the_end(async move {
+            let swap = store.swap_revocation(instance, expected, new.clone()).await?;
+            match &swap {
+                Swap::Done => revocations.join(instance, &new),
+                Swap::Changed(present) => present.iter().for_each(|entry| revocations.join(instance, entry)),
+            }
+            Ok(swap)
+        })
+        .await
     }
 }
+
+/// Runs `work` to its end even if the caller hangs up meanwhile: memory must follow what the store has done. The
+/// task needs no other owner, since it ends with the store's answer, at the latest when the store closes.
+async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::spawn(work)
+        .await
+        .map_err(|error| StoreError(error.to_string()))?
+}
+
+fn presented(invite: Option<&Redacted>) -> Result<InviteHash, EnrollError> {
+    invite.map(invite_hash).ok_or(EnrollError::InviteRefused)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,19 @@
-//! Keyed hashes under keys derived from the enrollment secret.
-use std::net::IpAddr;
+//! Keyed hashes: names for tokens, addresses and messages that tell nothing without the enrollment secret.
+//!
+//! Called by the edge (`http/`), which hands hashes on in place of what they name. Every purpose has its own key,
+//! HKDF-SHA256 (RFC 5869) of the enrollment secret with a label of its own, so that replicas agree and a hash made
+//! for one purpose says nothing in another.
+//!
+//! Invariant: what is hashed is encoded unambiguously, each part behind its length.
 
+use std::{
+    fmt::Write as _,
+    net::{IpAddr, Ipv6Addr},
+};
+
+use hkdf::Hkdf;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
 use sovereign_relay_actors::{
     ports::{Entropy, TokenHash},
     push::Idempotency,
@@ -12,8 +25,15 @@ use sovereign_relay_protocol::{
     push::PushMessage,
     redacted::Redacted,
 };
+use zeroize::Zeroizing;
 
 use super::keys::Secrets;
+use crate::store::InviteHash;
+
+/// HKDF salt: sets these keys apart from any other use of the same secret.
+const SALT: &[u8] = b"sovereign-relay derived keys v1";
+/// Bytes of a pseudonym in the log: enough to tell the tokens of a day apart.
+const PSEUDONYM_BYTES: usize = 6;
 
 /// Keyed hashes of a client address, for limits and groups.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -25,41 +45,181 @@ pub struct AddressHash {
 }
 
 /// One key per purpose.
-pub struct DerivedKeys {}
+pub struct DerivedKeys {
+    token: Key,
+    collapse: Key,
+    idempotency: Key,
+    address: Key,
+    pseudonym: Key,
+}
 
 impl DerivedKeys {
     /// From the current secret; without one, from randomness of this process.
-    pub fn new(_secrets: Option<&Secrets>, _entropy: &dyn Entropy) -> Self {
-        Self {}
+    pub fn new(secrets: Option<&Secrets>, entropy: &dyn Entropy) -> Self {
+        let mut random = Zeroizing::new([0; 64]);
+        entropy.fill(random.as_mut());
+        let (fallback, of_process) = random.split_at(32);
+        let secret = secrets.map_or(fallback, |secrets| secrets.current().expose().as_bytes());
+        Self {
+            token: Key::new(secret, "device token"),
+            collapse: Key::new(secret, "collapse id"),
+            idempotency: Key::new(secret, "idempotency"),
+            address: Key::new(secret, "client address"),
+            pseudonym: Key::new(of_process, "log pseudonym"),
+        }
     }
 
-    /// Names a device token in limits, memories and fuses. Case does not matter in Apple's hexadecimal.
-    pub fn token_hash(&self, _platform: Platform, _token: &Redacted) -> TokenHash {
-        unimplemented!()
+    /// Names a device token in limits, memories and fuses. Case does not matter in Apple's hexadecimal, so that
+    /// one device is one token however it is spelled.
+    pub fn token_hash(&self, platform: Platform, token: &Redacted) -> TokenHash {
+        TokenHash(u128::from_be_bytes(
+            self.token
+                .short(&token_parts(platform, &spelled(platform, token))),
+        ))
     }
 
     /// What a collapse id leaves as.
-    pub fn collapse_tag(&self, _instance: InstanceId, _id: &CollapseId) -> CollapseTag {
-        unimplemented!()
+    pub fn collapse_tag(&self, instance: InstanceId, id: &CollapseId) -> CollapseTag {
+        CollapseTag::from_mac(&self.collapse.hash(&[instance.as_bytes(), id.expose().as_bytes()]))
     }
 
     /// Names a push for its repeats. The message's own `idempotency_key` is not part of its identity.
     pub fn idempotency(
         &self,
-        _instance: InstanceId,
-        _key: &IdempotencyKey,
-        _message: &PushMessage,
+        instance: InstanceId,
+        key: &IdempotencyKey,
+        message: &PushMessage,
     ) -> Idempotency {
-        unimplemented!()
+        let PushMessage {
+            platform,
+            device_token,
+            encrypted_payload,
+            priority,
+            ttl_seconds,
+            collapse_id,
+            environment,
+            idempotency_key: _,
+        } = message;
+        let collapse_id = collapse_id.as_ref().map(|id| id.expose().as_bytes());
+        let identity = [
+            b"message".as_slice(),
+            platform.as_str().as_bytes(),
+            device_token.expose().as_bytes(),
+            encrypted_payload.expose().as_bytes(),
+            format!("{priority:?}").as_bytes(),
+            &ttl_seconds.to_be_bytes(),
+            // An empty one can't occur, so that absent and present differ.
+            collapse_id.unwrap_or_default(),
+            environment
+                .map(|environment| environment.as_str())
+                .unwrap_or_default()
+                .as_bytes(),
+        ]
+        .map(<[u8]>::to_vec);
+        Idempotency {
+            key: u128::from_be_bytes(self.idempotency.short(&[
+                b"key",
+                instance.as_bytes().as_slice(),
+                key.expose().as_bytes(),
+            ])),
+            message: u128::from_be_bytes(self.idempotency.short(&identity.each_ref().map(Vec::as_slice))),
+        }
     }
 
-    /// Names a client address in limits and groups.
-    pub fn address_hash(&self, _address: IpAddr) -> AddressHash {
-        unimplemented!()
+    /// Names a client address in limits and groups. An IPv4 address mapped into IPv6 is the IPv4 address.
+    pub fn address_hash(&self, address: IpAddr) -> AddressHash {
+        let hash = |parts: &[&[u8]]| u64::from_be_bytes(self.address.short(parts));
+        match address.to_canonical() {
+            IpAddr::V4(address) => AddressHash {
+                host: hash(&[b"4", &address.octets()]),
+                site: None,
+            },
+            IpAddr::V6(address) => AddressHash {
+                host: hash(&[b"64", &prefix(address, 64)]),
+                site: Some(hash(&[b"48", &prefix(address, 48)])),
+            },
+        }
     }
 
-    /// Names a device token in the logs of this process.
-    pub fn log_pseudonym(&self, _platform: Platform, _token: &Redacted) -> String {
-        unimplemented!()
+    /// Names a device token in the logs of this process; the next process names it otherwise.
+    pub fn log_pseudonym(&self, platform: Platform, token: &Redacted) -> String {
+        let hash: [u8; PSEUDONYM_BYTES] = self
+            .pseudonym
+            .short(&token_parts(platform, &spelled(platform, token)));
+        hash.iter().fold(String::new(), |mut text, byte| {
+            // Writing to a string can't fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
     }
 }
+
+/// All that is kept of an invite. No key: an invite is 256 random bits, and must outlive a change of the secret.
+pub(super) fn invite_hash(invite: &Redacted) -> InviteHash {
+    let mut hash = Sha256::new();
+    hash.update(b"sovereign-relay invite v1\0");
+    hash.update(invite.expose().as_bytes());
+    InviteHash(hash.finalize().into())
+}
+
+/// `N` bytes for one purpose.
+#[allow(
+    clippy::expect_used,
+    reason = "RFC 5869 gives up to 255 blocks of 32 bytes, and no caller asks for more than 64"
+)]
+pub(super) fn derive<const N: usize>(secret: &[u8], label: &str) -> [u8; N] {
+    let mut key = [0; N];
+    Hkdf::<Sha256>::new(Some(SALT), secret)
+        .expand(label.as_bytes(), &mut key)
+        .expect("at most 64 bytes");
+    key
+}
+
+fn spelled(platform: Platform, token: &Redacted) -> Zeroizing<Vec<u8>> {
+    let bytes = token.expose().as_bytes();
+    Zeroizing::new(if platform.is_apple() {
+        bytes.to_ascii_lowercase()
+    } else {
+        bytes.to_vec()
+    })
+}
+
+fn token_parts(platform: Platform, token: &[u8]) -> [&[u8]; 2] {
+    [platform.as_str().as_bytes(), token]
+}
+
+fn prefix(address: Ipv6Addr, bits: u32) -> [u8; 16] {
+    let mask = u128::MAX.checked_shl(128_u32.saturating_sub(bits)).unwrap_or(0);
+    (u128::from(address) & mask).to_be_bytes()
+}
+
+/// HMAC-SHA256 (RFC 2104) under one derived key.
+struct Key(Hmac<Sha256>);
+
+impl Key {
+    fn new(secret: &[u8], label: &str) -> Self {
+        let key = Zeroizing::new(derive::<64>(secret, label));
+        Self(Hmac::new(&(*key).into()))
+    }
+
+    fn hash(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let mut mac = self.0.clone();
+        for part in parts {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    fn short<const N: usize>(&self, parts: &[&[u8]]) -> [u8; N] {
+        let mut short = [0; N];
+        short
+            .iter_mut()
+            .zip(self.hash(parts))
+            .for_each(|(to, from)| *to = from);
+        short
+    }
+}
+
+#[cfg(test)]
+mod tests;

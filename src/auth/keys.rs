@@ -1,5 +1,27 @@
-//! Instance keys.
-use sovereign_relay_protocol::redacted::Redacted;
+//! Instance keys: JWTs (RFC 7519) signed with HS256 (RFC 7518, 3.2) under the enrollment secret.
+//!
+//! Called by `authority.rs` for every request. A key of this relay names the secret that signed it (`kid`) and its
+//! generation (`gen`); keys of the earlier relay have neither and stay valid under the same secret. Keys don't
+//! expire: what is no longer accepted is on the revocation list.
+//!
+//! Invariant: HS256 only, whatever the header says; nothing of a key is believed before its signature.
+
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::{Deserialize, Serialize};
+use sovereign_relay_actors::ports::StoreError;
+use sovereign_relay_protocol::{id::InstanceId, redacted::Redacted};
+
+use super::{authority::Caller, derived::derive};
+use crate::store::revocation::Kid;
+
+/// Longest key that is looked at. Ours have about 220 bytes; the rest is room for other makers' headers.
+const KEY_BYTES: usize = 1024;
+/// Shortest secret. RFC 7518 asks for 32 bytes; deployed relays may have less, but nothing that can be guessed.
+const SHORTEST_SECRET_BYTES: usize = 16;
+/// Under this the operator is warned.
+const GOOD_SECRET_BYTES: usize = 32;
+/// Most previous secrets: a rotation needs one, and each costs every foreign key a signature check.
+const PREVIOUS_SECRETS: usize = 8;
 
 /// A secret that can't be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -7,7 +29,7 @@ pub enum SecretError {
     /// It could be guessed offline from any key.
     #[error("the enrollment secret must have at least 16 bytes")]
     TooShort,
-    /// More than needed in a rotation.
+    /// More than a rotation needs.
     #[error("at most 8 previous enrollment secrets can be configured")]
     TooManyPrevious,
 }
@@ -16,7 +38,9 @@ pub enum SecretError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SecretWarning {
     /// Under 32 bytes.
-    #[error("the enrollment secret has under 32 bytes: anyone can enroll and then guess it offline")]
+    #[error(
+        "the enrollment secret has under 32 bytes: anyone who enrolls gets a key to guess it offline with"
+    )]
     Short,
 }
 
@@ -30,12 +54,146 @@ pub struct Secrets {
 impl Secrets {
     /// Checks the secrets.
     pub fn new(current: Redacted, previous: Vec<Redacted>) -> Result<Self, SecretError> {
-        Ok(Self { current, previous })
+        if previous.len() > PREVIOUS_SECRETS {
+            return Err(SecretError::TooManyPrevious);
+        }
+        let secrets = Self { current, previous };
+        if secrets.shortest() < SHORTEST_SECRET_BYTES {
+            return Err(SecretError::TooShort);
+        }
+        Ok(secrets)
     }
 
     /// What to tell the operator.
     pub fn warning(&self) -> Option<SecretWarning> {
-        let _ = (&self.current, &self.previous);
-        None
+        (self.shortest() < GOOD_SECRET_BYTES).then_some(SecretWarning::Short)
+    }
+
+    /// The one that signs, and that keys are derived from.
+    pub(super) fn current(&self) -> &Redacted {
+        &self.current
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Redacted> {
+        std::iter::once(&self.current).chain(&self.previous)
+    }
+
+    fn shortest(&self) -> usize {
+        self.all().map(Redacted::len).min().unwrap_or(0)
     }
 }
+
+/// Claims of an instance key. Others are ignored.
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    #[serde(rename = "instanceId")]
+    instance_id: String,
+    iat: u64,
+    #[serde(rename = "gen", default, skip_serializing_if = "Option::is_none")]
+    generation: Option<u32>,
+}
+
+/// Signs and verifies instance keys.
+pub(super) struct KeyRing {
+    header: Header,
+    signer: EncodingKey,
+    verifiers: Vec<DecodingKey>,
+    kids: Vec<Kid>,
+    validation: Validation,
+}
+
+impl KeyRing {
+    /// Prepares the keys.
+    pub(super) fn new(secrets: &Secrets) -> Self {
+        let verifiers = secrets.all().map(verifier).collect();
+        let mut kids: Vec<Kid> = secrets.all().map(kid_of).collect();
+        kids.sort_unstable();
+        kids.dedup();
+        let header = Header {
+            kid: Some(kid_of(secrets.current()).to_string()),
+            ..Header::new(Algorithm::HS256)
+        };
+        Self {
+            header,
+            signer: signer(secrets.current()),
+            verifiers,
+            kids,
+            validation: validation(),
+        }
+    }
+
+    /// Fingerprints of all secrets, sorted.
+    pub(super) fn kids(&self) -> &[Kid] {
+        &self.kids
+    }
+
+    /// Makes a key. The same instance, generation and time give the same key.
+    pub(super) fn sign(
+        &self,
+        instance: InstanceId,
+        generation: u32,
+        issued_at: u64,
+    ) -> Result<Redacted, StoreError> {
+        let claims = Claims {
+            instance_id: instance.to_string(),
+            iat: issued_at,
+            generation: Some(generation),
+        };
+        jsonwebtoken::encode(&self.header, &claims, &self.signer)
+            .map(Redacted::new)
+            .map_err(|error| StoreError(format!("the key could not be signed: {error}")))
+    }
+
+    /// Whose key this is; `None` when none of the secrets signed it or it isn't an instance key.
+    pub(super) fn verify(&self, key: &Redacted) -> Option<Caller> {
+        if key.len() > KEY_BYTES {
+            return None;
+        }
+        self.verifiers
+            .iter()
+            .find_map(|verifier| self.verify_with(verifier, key))
+    }
+
+    fn verify_with(&self, verifier: &DecodingKey, key: &Redacted) -> Option<Caller> {
+        let claims = jsonwebtoken::decode::<Claims>(key.expose(), verifier, &self.validation)
+            .ok()?
+            .claims;
+        let instance = InstanceId::parse(&claims.instance_id)?;
+        Some(Caller {
+            instance,
+            generation: claims.generation,
+        })
+    }
+}
+
+/// HS256 alone; of the registered claims none is needed (`exp` would be, by the library's default).
+fn validation() -> Validation {
+    let mut validation = Validation::new(Algorithm::HS256);
+    validation.required_spec_claims.clear();
+    validation.validate_exp = false;
+    validation.validate_aud = false;
+    validation
+}
+
+fn kid_of(secret: &Redacted) -> Kid {
+    Kid(derive(secret.expose().as_bytes(), "key fingerprint"))
+}
+
+#[allow(
+    clippy::expect_used,
+    reason = "only an empty secret is refused, and Secrets::new lets none through"
+)]
+fn verifier(secret: &Redacted) -> DecodingKey {
+    DecodingKey::from_secret(secret.expose().as_bytes()).expect("the secret has at least 16 bytes")
+}
+
+#[allow(
+    clippy::expect_used,
+    reason = "only an empty secret is refused, and Secrets::new lets none through"
+)]
+fn signer(secret: &Redacted) -> EncodingKey {
+    EncodingKey::from_secret(secret.expose().as_bytes()).expect("the secret has at least 16 bytes")
+}
+
+#[cfg(test)]
+mod tests;

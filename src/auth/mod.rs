@@ -11,13 +11,13 @@
 
 pub mod authority;
 pub mod derived;
+pub mod error;
 pub mod keys;
 pub mod operator;
-pub mod revocations;
+mod revocations;
 
-pub use authority::{
-    Authority, Caller, EnrollError, Enrollment, EnrollmentMode, KeyError, RotateError, WithdrawError,
-};
+pub use authority::{Authority, Caller, Enrollment, EnrollmentMode};
 pub use derived::DerivedKeys;
+pub use error::{EnrollError, KeyError, RotateError, WithdrawError};
 pub use keys::{SecretError, SecretWarning, Secrets};
 pub use operator::{ImportError, InstanceView, InviteView, OperatorError, SuspensionView};

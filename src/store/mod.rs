@@ -57,6 +57,23 @@ pub struct Record {
     pub suspension: Option<Suspension>,
 }
 
+impl Record {
+    /// A record that says nothing.
+    pub fn bare(instance: InstanceId) -> Self {
+        Self {
+            instance,
+            name: None,
+            contact: None,
+            enrolled_at: None,
+            group: None,
+            sent: 0,
+            last_used_at: None,
+            per_minute: None,
+            suspension: None,
+        }
+    }
+}
+
 /// An enrollment about to be written.
 #[derive(Clone, Debug)]
 pub struct NewEnrollment {

@@ -137,6 +137,24 @@ impl Entry {
         Self { kids, state }
     }
 
+    /// Whether it could have been written by a relay: for what comes from outside.
+    pub fn is_well_formed(&self) -> bool {
+        let kids_sorted = self.kids.is_sorted_by(|a, b| a < b);
+        let rotated = match &self.state {
+            State::Gone(_) => return kids_sorted,
+            State::Rotated(rotated) => rotated,
+        };
+        kids_sorted
+            && rotated.grace.len() <= GENERATIONS_IN_GRACE
+            && rotated
+                .grace
+                .is_sorted_by(|a, b| a.generation < b.generation && a.until <= b.until)
+            && rotated
+                .grace
+                .iter()
+                .all(|grace| grace.generation < rotated.newest)
+    }
+
     /// Whether a key of this generation is valid.
     pub fn allows(&self, generation: u32, now: UnixMillis) -> bool {
         match &self.state {
@@ -147,6 +165,17 @@ impl Entry {
 }
 
 impl Rotated {
+    /// When the generation before the newest ends, or ended.
+    pub fn previous_valid_until(&self) -> UnixMillis {
+        let previous = self
+            .grace
+            .last()
+            .filter(|grace| grace.generation.checked_add(1) == Some(self.newest));
+        previous.map_or(UnixMillis(self.issued_at.saturating_mul(1000)), |grace| {
+            grace.until
+        })
+    }
+
     fn allows(&self, generation: u32, now: UnixMillis) -> bool {
         self.end_of(generation).is_none_or(|end| now < end)
     }

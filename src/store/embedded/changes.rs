@@ -26,7 +26,7 @@ pub(super) fn enroll(transaction: &WriteTransaction, new: &NewEnrollment) -> Out
         contact: new.contact.clone(),
         enrolled_at: Some(new.at),
         group: Some(group),
-        ..bare(new.instance)
+        ..Record::bare(new.instance)
     };
     put(&mut transaction.open_table(RECORDS)?, &record)?;
     Ok(Enrolled::Made { group })
@@ -57,9 +57,9 @@ pub(super) fn change(
     change: impl FnOnce(&mut Record),
 ) -> Outcome<()> {
     let mut records = transaction.open_table(RECORDS)?;
-    let mut record = find(&records, instance)?.unwrap_or_else(|| bare(instance));
+    let mut record = find(&records, instance)?.unwrap_or_else(|| Record::bare(instance));
     change(&mut record);
-    if record == bare(instance) {
+    if record == Record::bare(instance) {
         records.remove(instance.as_bytes())?;
         return Ok(());
     }
@@ -139,21 +139,6 @@ pub(super) fn add_invite(transaction: &WriteTransaction, invite: &Invite) -> Out
     }
     invites.insert(&invite.hash.0, (invite.created_at.0, invite.expires_at.0))?;
     Ok(true)
-}
-
-/// A record that says nothing.
-pub(super) fn bare(instance: InstanceId) -> Record {
-    Record {
-        instance,
-        name: None,
-        contact: None,
-        enrolled_at: None,
-        group: None,
-        sent: 0,
-        last_used_at: None,
-        per_minute: None,
-        suspension: None,
-    }
 }
 
 /// Writes a record.

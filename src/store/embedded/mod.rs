@@ -16,8 +16,8 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use redb::{
-    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageError,
-    WriteTransaction, backends::FileBackend,
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageError, WriteTransaction,
+    backends::FileBackend,
 };
 use sovereign_relay_actors::ports::{InstanceStore, Standing, StoreError, Suspension};
 use sovereign_relay_protocol::{id::InstanceId, time::UnixMillis};
@@ -35,7 +35,7 @@ use super::{
     Enrolled, Invite, NewEnrollment, Purged, RECORDS_PAGE, Record, Store, Swap,
     revocation::{Entry, Kid},
 };
-use tables::{META, REVOCATIONS, SCHEMA, SCHEMA_VERSION};
+use tables::{META, SCHEMA, SCHEMA_VERSION};
 use writer::{Urgency, Writer};
 
 /// The database's file in the data directory.
@@ -259,20 +259,7 @@ impl Store for EmbeddedStore {
     }
 
     fn revocations(&self) -> BoxFuture<'static, Result<Vec<(InstanceId, Entry)>, StoreError>> {
-        self.read(|snapshot| {
-            let list = snapshot.open_table(REVOCATIONS)?;
-            let decode = |row: Result<
-                (redb::AccessGuard<'_, &[u8; 16]>, redb::AccessGuard<'_, &[u8]>),
-                StorageError,
-            >| {
-                let (key, value) = row?;
-                Ok((
-                    InstanceId::from_bytes(*key.value()),
-                    tables::decode(value.value())?,
-                ))
-            };
-            list.iter()?.map(decode).collect()
-        })
+        self.read(tables::read_revocations)
     }
 
     fn join_revocations(

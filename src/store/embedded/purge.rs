@@ -16,7 +16,7 @@ use sovereign_relay_protocol::{
 };
 
 use super::{
-    changes::{bare, put},
+    changes::put,
     tables::{GROUPS, INVITES, RECORDS, REVOCATIONS, SECRETS, decode, decode_record},
 };
 use crate::store::{
@@ -94,14 +94,14 @@ fn purge_records(
 fn remainder(record: &Record, now: UnixMillis) -> Option<Record> {
     let mut left = record.clone();
     if record.enrolled_at.is_none() || is_lapsed(record, now) {
-        left = bare(record.instance);
+        left = Record::bare(record.instance);
         left.per_minute = record.per_minute;
         left.suspension = record
             .suspension
             .clone()
             .filter(|suspension| suspension.until.is_none_or(|end| now < end));
     }
-    (left != bare(record.instance)).then_some(left)
+    (left != Record::bare(record.instance)).then_some(left)
 }
 
 fn is_lapsed(record: &Record, now: UnixMillis) -> bool {
@@ -167,13 +167,14 @@ fn purge_revocations(
     Ok(gone)
 }
 
-/// A secret never seen before (its entry was imported) counts from now.
+/// A secret never seen before (its entry was imported) counts from now. An entry without any was made on a node
+/// without a secret, and stays.
 fn all_retired(
     secrets: &mut Table<'_, &'static [u8; 6], u64>,
     kids: &[Kid],
     now: UnixMillis,
 ) -> Outcome<bool> {
-    let mut all = true;
+    let mut all = !kids.is_empty();
     for kid in kids {
         let seen = secrets.get(&kid.0)?.map(|at| at.value());
         if seen.is_none() {

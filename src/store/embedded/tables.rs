@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sovereign_relay_actors::ports::Suspension;
 use sovereign_relay_protocol::{id::InstanceId, redacted::Redacted, time::UnixMillis};
 
-use crate::store::{Invite, InviteHash, Record};
+use crate::store::{Invite, InviteHash, Record, revocation::Entry};
 
 /// Of the tables below.
 pub(super) const SCHEMA_VERSION: u64 = 1;
@@ -71,6 +71,16 @@ pub(super) fn read_records(
         )?);
     }
     Ok(page)
+}
+
+/// The whole revocation list.
+pub(super) fn read_revocations(snapshot: &ReadTransaction) -> Result<Vec<(InstanceId, Entry)>, redb::Error> {
+    let mut entries = Vec::new();
+    for row in snapshot.open_table(REVOCATIONS)?.iter()? {
+        let (instance, entry) = row?;
+        entries.push((InstanceId::from_bytes(*instance.value()), decode(entry.value())?));
+    }
+    Ok(entries)
 }
 
 /// The invites that can be used now, by expiry.
