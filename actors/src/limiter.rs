@@ -57,8 +57,11 @@ impl Rate {
     }
 
     fn quota(self) -> Quota {
-        // The interval is never zero, the only thing that governor refuses.
-        Quota::new(self.count, self.interval).unwrap_or_else(|| Quota::per_minute(self.count))
+        // The period is never zero, the only thing that governor refuses.
+        let every = Quota::with_period(self.interval / self.count.get());
+        every
+            .unwrap_or_else(|| Quota::per_minute(self.count))
+            .allow_burst(self.count)
     }
 
     fn emission(self) -> u64 {

@@ -1,17 +1,65 @@
 //! Finds the actor of an instance, starts it, replaces it when it died.
+//!
+//! Called by `http` for every push and by the admin API when an instance's standing changed.
+//!
+//! ```text
+//! push -> seat (instance -> generation, address) -> slot -> Ask -> ... -> Reply
+//!                     ^ replaced when its actor panicked; gone when its actor was idle
+//! ```
+//!
+//! The actors live on arbiters of their own, started with the registry and stopped last, so that none depends on
+//! an HTTP worker. A push whose actor vanished is sent to the next one if nothing had begun, else it is answered 500:
+//! it may have been delivered.
+//!
+//! Invariant: every push that was counted in is counted out, whatever becomes of caller, actor and provider; closing
+//! waits for exactly that.
 
-use std::{sync::Arc, time::Duration};
-
-use sovereign_relay_protocol::{
-    envelope::AlertTitles, id::InstanceId, limits, platform::Environment, token::ChannelRule,
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
+use actix::{Arbiter, dev::SendError};
+use sovereign_relay_protocol::{
+    envelope::AlertTitles,
+    id::InstanceId,
+    limits,
+    platform::Environment,
+    push::{PushAnswer, Reason},
+    token::ChannelRule,
+};
+use tokio::sync::oneshot;
+use tracing::{error, warn};
+
+pub(crate) mod directory;
+pub(crate) mod door;
+pub(crate) mod slots;
+pub(crate) mod tracker;
+
+use directory::{Directory, Seat};
+use door::Doors;
+use slots::Slot;
+use tracker::{Tracked, Tracker};
+
 use crate::{
-    idempotency::OutcomeMemory,
+    idempotency::{InFlight, OutcomeMemory},
+    instance::{
+        Close, Kit, Refresh,
+        state::{Rules, SOON},
+        work::{Ask, Outcome, Pending, Reply, fresh},
+    },
     lane::Lane,
+    now::Now,
     ports::{Clock, Entropy, InstanceStore, SharedLimits},
     push::{Answered, Push, Refusal},
 };
+
+/// How often a push looks for a living actor. Each miss replaces or awaits a dying one, so the second try nearly
+/// always finds one; an instance whose actors die faster than that is answered `overloaded`.
+const TRIES: usize = 4;
 
 /// How instances are served.
 #[derive(Clone, Debug)]
@@ -76,11 +124,34 @@ pub struct RegistrySnapshot {
 
 /// The instances' actors. Clones are the same registry.
 #[derive(Clone)]
-pub struct Registry {}
+pub struct Registry {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    kit: Arc<Kit>,
+    closing: AtomicBool,
+    arbiters: Mutex<Vec<Arbiter>>,
+}
+
+/// What came of one try to reach an actor.
+enum Try {
+    Done(Result<Answered, Refusal>),
+    /// The actor was gone before it had begun.
+    Again,
+}
+
+impl Try {
+    fn crowded() -> Self {
+        Self::Done(Err(Refusal::RateLimited { retry_after: SOON }))
+    }
+}
 
 impl Registry {
-    /// Starts the arbiters. Needs a running actix `System`.
-    #[allow(unused_variables)]
+    /// Starts the arbiters.
+    ///
+    /// # Panics
+    /// Where no actix `System` runs.
     pub fn start(
         config: RegistryConfig,
         lanes: Lanes,
@@ -90,27 +161,230 @@ impl Registry {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Self {
-        Self {}
+        let doors = Doors {
+            apns_production: Arc::new(lanes.apns_production),
+            apns_sandbox: Arc::new(lanes.apns_sandbox),
+            fcm: Arc::new(lanes.fcm),
+            wns: Arc::new(lanes.wns),
+        };
+        Self::open(
+            config,
+            Ports {
+                doors,
+                store,
+                limits,
+                outcomes,
+                clock,
+                entropy,
+            },
+        )
     }
 
     /// Serves one push. A caller that goes away loses the answer alone.
-    pub async fn push(&self, _instance: InstanceId, _push: Push) -> Result<Answered, Refusal> {
-        Err(Refusal::Draining)
+    pub async fn push(&self, instance: InstanceId, push: Push) -> Result<Answered, Refusal> {
+        let tracked = self.inner.kit.pushes.enter();
+        // After the count, so that closing either sees this push or is seen by it.
+        if self.inner.closing.load(Ordering::SeqCst) {
+            return Err(Refusal::Draining);
+        }
+        let (push, began) = (Arc::new(push), self.inner.kit.clock.now());
+        for _ in 0..TRIES {
+            match self.try_once(instance, &push, began, &tracked).await {
+                Try::Done(outcome) => return outcome,
+                Try::Again => {}
+            }
+        }
+        Err(Refusal::Overloaded { retry_after: SOON })
     }
 
     /// Makes the instance's actor read its standing again; returns when every push that begins later is judged by
     /// the new one.
-    pub async fn refresh(&self, _instance: InstanceId) {}
+    pub async fn refresh(&self, instance: InstanceId) {
+        // An actor that does not live yet will read the standing when it starts.
+        let Some(seat) = self.inner.kit.directory.find(instance) else {
+            return;
+        };
+        let (done, refreshed) = oneshot::channel();
+        match seat.address.try_send(Refresh(done)) {
+            Ok(()) => {}
+            Err(SendError::Closed(_)) => return,
+            Err(SendError::Full(_)) => {
+                warn!(%instance, "too many refreshes of one instance at the same time");
+                return;
+            }
+        }
+        // An actor that died is followed by one that reads anew.
+        let _ = refreshed.await;
+    }
 
     /// Refuses new pushes, waits for those under way, then stops actors and arbiters.
-    pub async fn close(&self) {}
+    pub async fn close(&self) {
+        self.inner.closing.store(true, Ordering::SeqCst);
+        self.inner.kit.pushes.none_left().await;
+        for seat in self.inner.kit.directory.all() {
+            let (done, closed) = oneshot::channel();
+            if seat.address.try_send(Close(done)).is_ok() {
+                // An actor that died has nothing left to close.
+                let _ = closed.await;
+            }
+        }
+        self.inner.kit.writes.none_left().await;
+        let arbiters = self.inner.take_arbiters();
+        // The threads end at once, but joining them blocks.
+        let joined =
+            tokio::task::spawn_blocking(|| arbiters.into_iter().for_each(|arbiter| drop(arbiter.join())))
+                .await;
+        if let Err(error) = joined {
+            error!(%error, "an arbiter's thread panicked");
+        }
+    }
 
     /// For metrics and `/readyz`.
     pub fn snapshot(&self) -> RegistrySnapshot {
+        let kit = &self.inner.kit;
         RegistrySnapshot {
-            actors: 0,
-            in_flight: 0,
-            restarts: 0,
+            actors: kit.directory.len(),
+            in_flight: kit.pushes.count(),
+            restarts: kit.directory.restarts(),
+        }
+    }
+
+    fn open(config: RegistryConfig, ports: Ports) -> Self {
+        let arbiters: Vec<Arbiter> = (0..config.arbiters.max(1)).map(|_| Arbiter::new()).collect();
+        let directory = Arc::new(Directory::new(arbiters.iter().map(Arbiter::handle).collect()));
+        let kit = Arc::new(Kit::new(config, ports, directory));
+        Self {
+            inner: Arc::new(Inner {
+                kit,
+                closing: AtomicBool::new(false),
+                arbiters: Mutex::new(arbiters),
+            }),
+        }
+    }
+
+    async fn try_once(&self, instance: InstanceId, push: &Arc<Push>, began: Now, tracked: &Tracked) -> Try {
+        let kit = &self.inner.kit;
+        let seat = kit.directory.seat(instance, kit);
+        let crowded = Try::Done(Err(Refusal::RateLimited { retry_after: SOON }));
+        let Some(slot) = seat.slots.take() else {
+            return crowded;
+        };
+        let (reply, answer) = oneshot::channel();
+        let started = Arc::new(AtomicBool::new(false));
+        let pending = Pending {
+            push: push.clone(),
+            began,
+            slot,
+            claim: None,
+            started: started.clone(),
+            reply,
+            tracked: tracked.clone(),
+        };
+        match seat.address.try_send(Ask(pending)) {
+            Ok(()) => {}
+            Err(SendError::Full(_)) => return Try::crowded(),
+            Err(SendError::Closed(_)) => {
+                kit.directory.replace(&seat, kit);
+                return Try::Again;
+            }
+        }
+        match answer.await {
+            Ok(Reply::Done(outcome)) => Try::Done(outcome),
+            Ok(Reply::Wait(first, slot)) => Try::Done(self.wait_for(first, slot, began).await),
+            Err(_) => self.after_a_lost_reply(&seat, &started),
+        }
+    }
+
+    /// The push was dropped on its way: by a stopping actor, or by a panic of the actor or of what it called.
+    fn after_a_lost_reply(&self, seat: &Seat, started: &AtomicBool) -> Try {
+        if !seat.address.connected() {
+            self.inner.kit.directory.replace(seat, &self.inner.kit);
+        }
+        if started.load(Ordering::SeqCst) {
+            Try::Done(Err(Refusal::Internal))
+        } else {
+            Try::Again
+        }
+    }
+
+    /// Waits for the first push of the same idempotency key, until this one's own deadline.
+    async fn wait_for(&self, first: oneshot::Receiver<Outcome>, _slot: Slot, began: Now) -> Outcome {
+        let kit = &self.inner.kit;
+        let patience = kit
+            .clock
+            .now()
+            .until(began.mono.saturating_add(kit.push_deadline));
+        match tokio::time::timeout(patience, first).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(Refusal::Internal),
+            Err(_) => Ok(fresh(PushAnswer::failed(
+                Reason::UnknownOutcome,
+                true,
+                Some(SOON.as_secs()),
+            ))),
         }
     }
 }
+
+impl Inner {
+    fn take_arbiters(&self) -> Vec<Arbiter> {
+        let arbiters = std::mem::take(&mut *self.arbiters.lock().unwrap_or_else(PoisonError::into_inner));
+        for arbiter in &arbiters {
+            // One that has stopped already is fine.
+            let _ = arbiter.stop();
+        }
+        arbiters
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A registry that was never closed ends its threads all the same.
+        self.take_arbiters();
+    }
+}
+
+/// What is put in, as the composition root or a test has it.
+pub(crate) struct Ports {
+    pub(crate) doors: Doors,
+    pub(crate) store: Arc<dyn InstanceStore>,
+    pub(crate) limits: Arc<dyn SharedLimits>,
+    pub(crate) outcomes: Arc<dyn OutcomeMemory>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+}
+
+impl Kit {
+    fn new(config: RegistryConfig, ports: Ports, directory: Arc<Directory>) -> Self {
+        let RegistryConfig {
+            titles,
+            channel_rule,
+            per_minute,
+            ..
+        } = config;
+        Self {
+            rules: Arc::new(Rules {
+                titles,
+                channel_rule,
+                per_minute,
+            }),
+            default_environment: config.default_environment,
+            push_deadline: config.push_deadline,
+            idle_after: config.idle_after,
+            tick: config.tick,
+            doors: ports.doors,
+            store: ports.store,
+            limits: ports.limits,
+            outcomes: ports.outcomes,
+            clock: ports.clock,
+            entropy: ports.entropy,
+            in_flight: InFlight::default(),
+            directory,
+            pushes: Tracker::default(),
+            writes: Tracker::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

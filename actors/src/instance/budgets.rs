@@ -1,0 +1,105 @@
+//! Everything one push has to pay, taken together or not at all.
+//!
+//! ```text
+//! instance 600/min - instance and token 120/min - [slowed down: a tenth] - [strangers] - shared: group, token
+//! ```
+//!
+//! Invariant: a refused push has taken nothing, and its wait is the longest of all that refuse: when it is over
+//! and nothing else came in between, the push passes.
+
+use std::time::Duration;
+
+use sovereign_relay_protocol::limits::TOKEN_PER_INSTANCE_PER_MINUTE;
+
+use crate::{
+    limiter::{Limiter, ONLY, Rate, Room, WhenFull},
+    now::Now,
+    ports::{SharedLimits, SharedSpend, TokenHash},
+};
+
+/// Tokens whose rate is watched. One is forgotten seconds after its last push, so only an instance with a limit
+/// far over the default comes near; beyond, the instance's own limit and the shared one hold.
+const TOKENS: Room = Room {
+    keys: 65_536,
+    when_full: WhenFull::Pass,
+};
+/// What is left of its rate to an instance that keeps pushing to dead tokens.
+const SLOWED_TO_ONE_IN: u32 = 10;
+
+/// The budgets of one instance.
+pub(crate) struct Budgets {
+    per_minute: u32,
+    instance: Limiter<()>,
+    slowed: Limiter<()>,
+    tokens: Limiter<TokenHash>,
+}
+
+/// What one push is about to pay.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spend {
+    /// To budgets that instances share.
+    pub(crate) shared: SharedSpend,
+    /// How much longer the instance is slowed down.
+    pub(crate) slowed: Option<Duration>,
+    /// How long the push has to wait whatever the budgets say.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Budgets {
+    /// All budgets full.
+    pub(crate) fn new(per_minute: u32) -> Self {
+        Self {
+            per_minute,
+            instance: Limiter::single(Rate::per_minute(per_minute)),
+            slowed: Limiter::single(Rate::per_minute(per_minute / SLOWED_TO_ONE_IN)),
+            tokens: Limiter::own(Rate::per_minute(TOKEN_PER_INSTANCE_PER_MINUTE), TOKENS),
+        }
+    }
+
+    /// The operator's word. The same rate again changes nothing; another one starts with a full budget.
+    pub(crate) fn set_rate(&mut self, per_minute: u32) {
+        if per_minute != self.per_minute {
+            let tokens = std::mem::replace(self, Self::new(per_minute)).tokens;
+            self.tokens = tokens;
+        }
+    }
+
+    /// Pays for one push, or says how long until it could.
+    pub(crate) fn spend(&self, spend: Spend, limits: &dyn SharedLimits, now: Now) -> Result<(), Duration> {
+        if let Some(wait) = self.own_wait(spend, now) {
+            let shared_wait = limits.check(spend.shared, now).err().unwrap_or_default();
+            return Err(wait.max(shared_wait));
+        }
+        limits.take(spend.shared, now)?;
+        // None of these refuses: they were asked above, and nobody else takes from them.
+        self.instance.take(&ONLY, now.mono)?;
+        self.tokens.take(&spend.shared.token, now.mono)?;
+        if spend.slowed.is_some() {
+            self.slowed.take(&ONLY, now.mono)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets tokens whose budgets are full again. Called on a timer.
+    pub(crate) fn clean(&self, now: Now) {
+        self.tokens.clean(now.mono);
+    }
+
+    /// Tokens remembered.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.keys()
+    }
+
+    fn own_wait(&self, spend: Spend, now: Now) -> Option<Duration> {
+        let slowed = spend.slowed.and_then(|ends| {
+            self.slowed
+                .check(&ONLY, now.mono)
+                .err()
+                .map(|wait| wait.min(ends))
+        });
+        let instance = self.instance.check(&ONLY, now.mono).err();
+        let token = self.tokens.check(&spend.shared.token, now.mono).err();
+        spend.wait.max(slowed).max(instance).max(token)
+    }
+}
