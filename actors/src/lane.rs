@@ -1,4 +1,42 @@
 //! What stands in front of one provider: turns, breaker, holds, and the judgement of what it answers.
+//!
+//! An instance's actor hands it pushes ([`Lane::deliver`]); there is one lane for APNs production, APNs sandbox, FCM
+//! and WNS each, and none knows of the others, so that one provider's trouble stays its own.
+//!
+//! ```text
+//! deliver -> holds (Retry-After runs?) -> breaker (down?) -> turns (fair, bounded, paced)
+//!         -> holds and breaker again -> PushProvider::deliver, in a task of its own on the provider's runtime
+//!         -> breaker, holds, pace learn -> judge (guard, fuses) -> Verdict
+//! ```
+//!
+//! | file | decides |
+//! |---|---|
+//! | `turns` | who is next |
+//! | `pace` | how many calls at a time after a throttle |
+//! | `breaker` | whether the provider is down |
+//! | `holds` | what must not be called before when |
+//! | `guard`, `window`, `sent_memory`, `fuse` | whether "gone" is to be believed |
+//! | `judge` | what the caller is told |
+//! | `state` | all of these together, under the lane's lock |
+//! | `place`, `shell` | nothing: waiting, tasks, log |
+//!
+//! Invariants: a call that has begun is judged, whether or not anybody still waits for it; never more calls are
+//! under way than the provider's capacity; everybody is answered by the push's deadline.
+
+mod breaker;
+mod fuse;
+mod guard;
+mod hint;
+mod holds;
+mod judge;
+mod pace;
+mod place;
+mod sent_memory;
+mod series;
+mod shell;
+mod state;
+mod turns;
+mod window;
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,18 +48,23 @@ use crate::{
     push::LaneJob,
 };
 
-/// Sizes of a lane.
+/// Sizes of a lane's queue. What does not fit is answered `overloaded` at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LaneConfig {
-    /// Most pushes that wait for a turn.
+    /// Most pushes that wait for a turn: at 1,000 a second what can still be sent within the default deadline of
+    /// 10 s, and with a payload each about 50 MB.
     pub queue: usize,
-    /// Most pushes of one turn key that wait.
+    /// Most pushes of one turn key that wait. An instance has no more than 256 at the same time; a group of young
+    /// instances shares one line, and can't fill the queue either.
     pub queue_per_key: usize,
 }
 
 impl Default for LaneConfig {
     fn default() -> Self {
-        Self { queue: 10_000, queue_per_key: 1_024 }
+        Self {
+            queue: 10_000,
+            queue_per_key: 1_024,
+        }
     }
 }
 
@@ -37,7 +80,7 @@ pub enum Verdict {
     },
     /// 503 `overloaded`: breaker open, queue full, no turn before the deadline, or closing.
     Overloaded {
-        /// Earliest useful retry.
+        /// Earliest useful retry; of an open breaker when the next probe is due.
         retry_after: Duration,
     },
 }
@@ -60,6 +103,8 @@ pub struct FuseSnapshot {
     pub scope: Arc<str>,
     /// Conditional verdicts are held.
     pub conditional_open: bool,
+    /// Conditional verdicts of an instance are held that was alone on the relay.
+    pub single_instance_open: bool,
     /// Certain verdicts are held too.
     pub certain_open: bool,
 }
@@ -82,47 +127,58 @@ pub struct LaneSnapshot {
 /// What stands in front of one provider. Clones are the same lane.
 #[derive(Clone)]
 pub struct Lane {
-    provider: Arc<dyn PushProvider>,
+    core: Arc<shell::Core>,
+    _watch: Arc<shell::AbortOnDrop>,
 }
 
 impl Lane {
     /// A lane in front of `provider`, whose calls run on `runtime`.
     pub fn new(
         provider: Arc<dyn PushProvider>,
-        _clock: Arc<dyn Clock>,
-        _runtime: tokio::runtime::Handle,
-        _config: LaneConfig,
+        clock: Arc<dyn Clock>,
+        runtime: tokio::runtime::Handle,
+        config: LaneConfig,
     ) -> Self {
-        Self { provider }
+        let (core, watch) = shell::start(provider, clock, runtime, config);
+        Self {
+            core,
+            _watch: Arc::new(watch),
+        }
     }
 
     /// The scope of pushes to `platform`; `None` answers `platform_not_configured`.
     pub fn scope(&self, platform: Platform) -> Option<Scope> {
-        self.provider.scope(platform)
+        self.core.scope(platform)
     }
 
     /// Takes a turn, calls the provider and judges its answer. A caller that goes away cancels its waiting, but
     /// not a call that has begun.
-    pub async fn deliver(&self, _job: LaneJob) -> Verdict {
-        Verdict::Overloaded { retry_after: Duration::from_secs(1) }
+    pub async fn deliver(&self, job: LaneJob) -> Verdict {
+        self.core.deliver(job).await
     }
 
     /// Judges a token that can't be one, without a call. `began` is when the push came in.
-    pub fn malformed(&self, _platform: Platform, _instance: InstanceId, _token: TokenHash, began: Now) -> PushAnswer {
-        PushAnswer::invalid_token(sovereign_relay_protocol::push::Reason::MalformedToken, began.unix)
+    pub fn malformed(
+        &self,
+        platform: Platform,
+        instance: InstanceId,
+        token: TokenHash,
+        began: Now,
+    ) -> PushAnswer {
+        self.core.malformed(platform, instance, token, began)
     }
 
     /// For metrics and `/readyz`.
     pub fn snapshot(&self) -> LaneSnapshot {
-        LaneSnapshot {
-            provider: self.provider.name(),
-            breaker: BreakerState::Closed,
-            waiting: 0,
-            in_flight: 0,
-            fuses: Vec::new(),
-        }
+        self.core.snapshot()
     }
 
-    /// Refuses new pushes and waits until every call under way has been answered.
-    pub async fn close(&self) {}
+    /// Refuses new pushes and waits until those it has are answered: the calls under way, and whoever waits for a
+    /// turn. Their deadlines bound it.
+    pub async fn close(&self) {
+        self.core.close().await;
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! The lane's shell: one lock around the decisions, the waiting, and the provider's tasks.
+//!
+//! The lock is held for microseconds and never across an await; nothing of the provider's runs under it. What a
+//! push has taken is a [`Place`], which gives it back when dropped.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use sovereign_relay_protocol::{
+    id::InstanceId,
+    platform::Platform,
+    push::{PushAnswer, Reason},
+};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, watch},
+    task::{AbortHandle, JoinHandle},
+    time::{MissedTickBehavior, interval, timeout},
+};
+
+use super::{
+    LaneConfig, LaneSnapshot, Verdict,
+    breaker::Pass,
+    judge::Case,
+    place::{Place, Waited},
+    series,
+    state::State,
+};
+use crate::{
+    now::Now,
+    ports::{Clock, Delivery, Failure, Health, Hold, Outcome, PushProvider, Scope, TokenHash},
+    push::LaneJob,
+};
+
+/// After a full queue or a turn that came too late: the queue is a matter of seconds.
+pub(super) const QUEUE_RETRY: Duration = Duration::from_secs(1);
+/// A call needs some time to be worth beginning: a tenth of the push's, at most this much. A turn that comes later
+/// is refused, or a long queue would look like a provider that times out.
+const LONGEST_RESERVE: Duration = Duration::from_millis(500);
+/// How often gauges are set and time passes for fuses and pace without pushes.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What all clones of a lane and its tasks share.
+pub(super) struct Core {
+    provider: Arc<dyn PushProvider>,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    state: Mutex<State>,
+    pub(super) idle: Notify,
+}
+
+/// Aborts the task when dropped.
+pub(super) struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Starts the lane and the task that follows the provider's capacity and the clock.
+pub(super) fn start(
+    provider: Arc<dyn PushProvider>,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    config: LaneConfig,
+) -> (Arc<Core>, AbortOnDrop) {
+    let capacity = provider.capacity();
+    let state = Mutex::new(State::new(config, *capacity.borrow()));
+    let core = Arc::new(Core {
+        provider,
+        clock,
+        runtime,
+        state,
+        idle: Notify::new(),
+    });
+    let task = core.runtime.spawn(follow(Arc::downgrade(&core), capacity));
+    (core, AbortOnDrop(task.abort_handle()))
+}
+
+async fn follow(core: Weak<Core>, mut capacity: watch::Receiver<usize>) {
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut provider_lives = true;
+    loop {
+        tokio::select! {
+            changed = capacity.changed(), if provider_lives => provider_lives = changed.is_ok(),
+            _ = tick.tick() => {}
+        }
+        let Some(core) = core.upgrade() else { return };
+        let now_allowed = *capacity.borrow_and_update();
+        core.refresh(now_allowed);
+    }
+}
+
+impl Core {
+    pub(super) fn scope(&self, platform: Platform) -> Option<Scope> {
+        self.provider.scope(platform)
+    }
+
+    pub(super) async fn deliver(self: &Arc<Self>, job: LaneJob) -> Verdict {
+        let call = match self.begin(job).await {
+            Ok(call) => call,
+            Err(refused) => {
+                series::count_push(self.provider.name(), &refused);
+                return refused;
+            }
+        };
+        // The task catches the provider's panics itself; it only fails to join when its runtime stops.
+        call.await.unwrap_or_else(|error| {
+            tracing::error!(provider = self.provider.name(), %error, "call was lost");
+            unknown_outcome()
+        })
+    }
+
+    pub(super) fn malformed(
+        &self,
+        platform: Platform,
+        instance: InstanceId,
+        token: TokenHash,
+        began: Now,
+    ) -> PushAnswer {
+        let Some(scope) = self.scope(platform) else {
+            return credentials_gone();
+        };
+        let case = Case {
+            scope,
+            instance,
+            token,
+        };
+        let now = self.now();
+        let mut state = self.lock();
+        let answer = state.judge.malformed(&case, platform, began.unix, now);
+        let changes = state.judge.take_changes();
+        drop(state);
+        series::tell_fuses(&changes);
+        series::count_answer(self.provider.name(), &answer);
+        answer
+    }
+
+    pub(super) fn snapshot(&self) -> LaneSnapshot {
+        let state = self.lock();
+        LaneSnapshot {
+            provider: self.provider.name(),
+            breaker: state.breaker.state(),
+            waiting: state.turns.waiting(),
+            in_flight: state.turns.taken(),
+            fuses: state.judge.fuses(),
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        self.lock().closing = true;
+        loop {
+            let mut idle = std::pin::pin!(self.idle.notified());
+            idle.as_mut().enable();
+            if self.lock().is_idle() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Waits for a turn and starts the call.
+    async fn begin(self: &Arc<Self>, job: LaneJob) -> Result<JoinHandle<Verdict>, Verdict> {
+        let patience = patience(job.delivery.deadline, self.now());
+        let gives_up = self.now().saturating_add(patience);
+        loop {
+            let mut place = Place::take(self, &job)?;
+            match place.turn(gives_up.saturating_sub(self.now())).await {
+                Waited::Turn => {
+                    let scope = place.look_again(&job)?;
+                    return Ok(self.runtime.spawn(call(place, scope, job)));
+                }
+                Waited::LookAgain => {}
+                Waited::TooLate => {
+                    return Err(Verdict::Overloaded {
+                        retry_after: QUEUE_RETRY,
+                    });
+                }
+            }
+        }
+    }
+
+    fn settle(&self, pass: Option<Pass>, case: &Case, outcome: Outcome, began: Duration) -> Verdict {
+        let now = self.now();
+        let mut state = self.lock();
+        let before = state.breaker.state();
+        let (verdict, changes) = state.settle(pass, case, outcome, began, now);
+        let after = state.breaker.state();
+        drop(state);
+        if before != after {
+            series::tell_breaker(self.provider.name(), before, after);
+        }
+        series::tell_fuses(&changes);
+        verdict
+    }
+
+    fn refresh(&self, capacity: usize) {
+        let now = self.now();
+        let mut state = self.lock();
+        let changes = state.refresh(capacity, now);
+        let (waiting, in_flight) = (state.turns.waiting(), state.turns.taken());
+        let breaker = state.breaker.state();
+        drop(state);
+        series::show_queue(self.provider.name(), waiting, in_flight);
+        series::show_breaker(self.provider.name(), breaker);
+        series::tell_fuses(&changes);
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.clock.now().mono
+    }
+
+    /// A panic under the lock would be a bug of the decisions; their sums may be off then, but the relay goes on.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One call, from its turn to its verdict. Runs to its end whoever still waits for it; the place goes with it.
+async fn call(mut place: Place, scope: Scope, job: LaneJob) -> Verdict {
+    let core = place.core.clone();
+    let provider = core.provider.name();
+    let case = Case {
+        scope,
+        instance: job.instance,
+        token: job.token,
+    };
+    let began = core.now();
+    let ended = called(&core.provider, job.delivery, began).await;
+    series::measure_call(provider, core.now().saturating_sub(began));
+    let verdict = match ended {
+        Some(outcome) => core.settle(place.pass.take(), &case, outcome, began),
+        None => unknown_outcome(),
+    };
+    series::count_push(provider, &verdict);
+    verdict
+}
+
+/// `None`: the provider client panicked, which is a bug and says nothing about the provider.
+///
+/// A client ends its calls by the deadline itself, knowing whether the push may have been accepted. One that does
+/// not is cut here: its callers are waiting, and others for the turn.
+async fn called(provider: &Arc<dyn PushProvider>, delivery: Delivery, now: Duration) -> Option<Outcome> {
+    let left = delivery.deadline.saturating_sub(now);
+    let call = AssertUnwindSafe(async { provider.deliver(delivery).await }).catch_unwind();
+    match timeout(left, call).await {
+        Ok(Ok(outcome)) => Some(outcome),
+        Ok(Err(_panic)) => {
+            tracing::error!(provider = provider.name(), "provider client panicked");
+            None
+        }
+        Err(_) => Some(Outcome::Failed(Failure {
+            reason: Reason::UnknownOutcome,
+            retryable: true,
+            retry_after: None,
+            hold: Hold::Nothing,
+            health: Health::Faulty,
+        })),
+    }
+}
+
+fn patience(deadline: Duration, now: Duration) -> Duration {
+    let left = deadline.saturating_sub(now);
+    left.saturating_sub((left / 10).min(LONGEST_RESERVE))
+}
+
+fn unknown_outcome() -> Verdict {
+    Verdict::Answer(PushAnswer::failed(Reason::UnknownOutcome, true, None))
+}
+
+/// The credentials were taken away after the push was let in.
+pub(super) fn credentials_gone() -> PushAnswer {
+    PushAnswer::failed(Reason::RelayMisconfigured, true, None)
+}
