@@ -86,11 +86,11 @@ fn places(token: TokenHash) -> impl Iterator<Item = (usize, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Spreads small numbers over all 128 bits, as a keyed hash does.
-    fn token(number: u64) -> TokenHash {
+    pub(in crate::lane) fn token(number: u64) -> TokenHash {
         let mix = |seed: u64| {
             let mut x = number.wrapping_add(seed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

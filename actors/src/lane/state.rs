@@ -143,3 +143,6 @@ fn health(outcome: &Outcome) -> Option<Health> {
         Outcome::Overloaded { .. } => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
