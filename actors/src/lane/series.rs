@@ -121,3 +121,6 @@ fn reason_label(reason: Reason) -> &'static str {
         Reason::RelayMisconfigured => "relay_misconfigured",
     }
 }
+
+#[cfg(test)]
+mod tests;

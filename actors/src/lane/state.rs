@@ -130,7 +130,7 @@ impl State {
 }
 
 /// Sent under the lock, so that a waiter that leaves finds either its ticket in the line or the signal. One that
-/// has already gone finds the signal in [`Place::drop`] and gives its turn back: nothing to do here.
+/// has already gone finds the signal when its place is dropped, and gives its turn back: nothing to do here.
 fn tell(waiter: oneshot::Sender<Signal>, signal: Signal) {
     let _gone = waiter.send(signal);
 }
