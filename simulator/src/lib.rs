@@ -128,3 +128,6 @@ impl Simulators {
         self.wns.server.stop().await;
     }
 }
+
+#[cfg(test)]
+mod tests;

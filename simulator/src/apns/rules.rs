@@ -87,7 +87,7 @@ pub(crate) fn device_token<'a>(method: &Method, path: &'a str) -> Result<&'a str
 /// Refuses header fields that come twice.
 pub(crate) fn single_headers(headers: &HeaderMap) -> Result<(), Refusal> {
     let twice = |name: &&str| headers.get_all(*name).iter().nth(1).is_some();
-    if SINGLE_HEADERS.iter().any(|name| twice(&name)) {
+    if SINGLE_HEADERS.iter().any(twice) {
         Err(Refusal::DUPLICATE_HEADERS)
     } else {
         Ok(())

@@ -59,9 +59,7 @@ impl FcmService {
         let delivery = self.read(project, head, body, message, connection);
         let device = delivery.token.clone();
         let judged = self.authorize(project, head);
-        let judged = judged
-            .and_then(|()| parsed)
-            .and_then(|message| message::judge(&message));
+        let judged = judged.and(parsed).and_then(|message| message::judge(&message));
         let behaviour = match judged {
             Err(refusal) => refusal,
             Ok(()) => self

@@ -12,10 +12,10 @@ const BAD_TOKEN_MESSAGE: &str = "The registration token is not a valid FCM regis
 /// An error in Google's envelope, with any details.
 pub fn error(code: u16, status: &str, message: &str, details: Vec<Value>) -> Behaviour {
     let mut error = json!({ "code": code, "message": message, "status": status });
-    if !details.is_empty() {
-        if let Value::Object(fields) = &mut error {
-            fields.insert("details".to_owned(), Value::Array(details));
-        }
+    if let Value::Object(fields) = &mut error
+        && !details.is_empty()
+    {
+        fields.insert("details".to_owned(), Value::Array(details));
     }
     Behaviour::status(code)
         .header("content-type", "application/json; charset=UTF-8")

@@ -1,1 +1,0 @@
-//! The simulators over HTTP, for the binary.

@@ -1,0 +1,9 @@
+//! The simulators as a stranger sees them: through `h2` and `reqwest`, over TLS.
+
+mod apns;
+mod apns_faults;
+mod connections;
+mod control;
+mod fcm;
+mod kit;
+mod wns;
