@@ -68,7 +68,7 @@ pub(crate) async fn rotate(
     services: Data<Services>,
 ) -> Result<HttpResponse, ApiError> {
     services.take_work()?;
-    let holder = caller::required(&request, &services)?;
+    let holder = caller::for_rotation(&request, &services)?;
     let body = services.body(&request, payload, limits::BODY_BYTES).await?;
     let wanted = RotateRequest::parse(&body)?;
     services.spend_enrollment(services.address(&request)?)?;

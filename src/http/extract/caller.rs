@@ -36,6 +36,14 @@ pub(crate) fn required(request: &HttpRequest, services: &Services) -> Result<Key
     from_header(request, services)?.ok_or_else(|| ApiError::unauthorized(NO_KEY))
 }
 
+/// The same for a rotation, where a key past its grace may still ask for its successor again.
+pub(crate) fn for_rotation(request: &HttpRequest, services: &Services) -> Result<KeyHolder, ApiError> {
+    let key = bearer(request.headers())?.ok_or_else(|| ApiError::unauthorized(NO_KEY))?;
+    let caller = services.authority.verify_for_rotation(&key, services.now())?;
+    RequestNotes::of(request).instance(caller.instance);
+    Ok(KeyHolder { caller, key })
+}
+
 /// Header and body together, as `/v1/push` takes them: a key in both places must be the same one.
 pub(crate) fn from_header_or_body(
     header: Option<KeyHolder>,

@@ -78,3 +78,18 @@ async fn a_malformed_enrollment_or_rotation_is_a_400() {
     let answer = relay.send(Request::new("POST", "/v1/keys/rotate").key(&key).json(&json!({"graceSeconds": -1}))).await;
     assert_eq!(answer.refusal(), (400, "invalid_request".to_owned()));
 }
+
+#[actix_web::test]
+async fn a_lost_answer_to_a_rotation_without_grace_can_be_asked_for_again() {
+    let relay = Relay::start().await;
+    let old = relay.enroll().await;
+    let rotate = || Request::new("POST", "/v1/keys/rotate").key(&old).json(&json!({"graceSeconds": 0}));
+    let first = relay.send(rotate()).await;
+    assert_eq!(first.status, 200);
+    assert_eq!(relay.send(Request::push().key(&old)).await.refusal(), (401, "revoked".to_owned()), "at once");
+    let again = relay.send(rotate()).await;
+    assert_eq!((again.status, again.json()), (200, first.json()), "the same key");
+    let new = first.json()["instanceKey"].as_str().unwrap().to_owned();
+    assert_eq!(relay.send(Request::push().key(&new)).await.status, 200);
+    assert_eq!(relay.send(rotate()).await.refusal(), (401, "revoked".to_owned()), "the new key is in use");
+}
