@@ -3,6 +3,9 @@
 //! It finds the relay and the token as the relay itself does: `RELAY_ADMIN_LISTEN`, then `RELAY_ADMIN_TOKEN` or the
 //! file that the relay keeps in its data folder.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fs, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},

@@ -60,6 +60,7 @@ pub(crate) struct Report {
     previous_secrets: usize,
     data_dir: String,
     trusted_proxies: Vec<String>,
+    outgoing_proxy: Option<&'static str>,
     pushes_per_minute: u32,
     push_deadline_ms: u128,
     drain_grace_ms: u128,
@@ -105,6 +106,7 @@ impl Report {
             previous_secrets: config.enrollment.previous_secrets.len(),
             data_dir: config.storage.data_dir.display().to_string(),
             trusted_proxies: config.proxies.trusted.iter().map(ToString::to_string).collect(),
+            outgoing_proxy: config.proxies.outgoing,
             pushes_per_minute: config.limits.pushes_per_minute,
             push_deadline_ms: config.timeouts.push_deadline.as_millis(),
             drain_grace_ms: config.timeouts.drain_grace.as_millis(),
@@ -141,6 +143,7 @@ impl Report {
             ),
             line("data", &self.data_dir),
             line("proxies", &self.proxies_in_words()),
+            line("way out", &self.way_out()),
             line(
                 "limit",
                 &format!("{} pushes a minute for each instance", self.pushes_per_minute),
@@ -168,6 +171,11 @@ impl Report {
         }
         lines.extend(self.warnings.iter().map(|warning| line("warning", warning)));
         lines.concat()
+    }
+
+    fn way_out(&self) -> String {
+        let through = |name| format!("through the proxy that {name} names (NO_PROXY excepts hosts)");
+        self.outgoing_proxy.map_or_else(|| "direct".to_owned(), through)
     }
 
     fn proxies_in_words(&self) -> String {

@@ -5,7 +5,7 @@
 
 use std::{fmt, marker::PhantomData};
 
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, builder::NonEmptyStringValueParser};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::config::{
     Flags,
@@ -135,6 +135,5 @@ fn arg(name: &str, hidden: bool) -> Arg {
     Arg::new(name.to_owned())
         .long(flag_of(name))
         .help_heading("Settings")
-        .value_parser(NonEmptyStringValueParser::new())
         .hide(hidden)
 }

@@ -52,24 +52,24 @@ pub(crate) struct One {
 /// `instances suspend`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Suspend {
+    #[command(flatten)]
+    one: One,
     /// Why, for you and your colleagues; it is stored
     #[arg(long)]
     reason: String,
     /// How long: 30m, 24h, 7d; without it, until resumed
     #[arg(long = "for", value_name = "TIME", value_parser = duration_flag)]
     length: Option<Duration>,
-    #[command(flatten)]
-    one: One,
 }
 
 /// `instances limit`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Limit {
+    #[command(flatten)]
+    one: One,
     /// Pushes a minute, or `default`
     #[arg(value_parser = parse_limit)]
     per_minute: PerMinute,
-    #[command(flatten)]
-    one: One,
 }
 
 /// A limit, or the relay's default.

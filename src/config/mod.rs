@@ -18,7 +18,7 @@ pub mod operation;
 pub mod setting;
 pub mod source;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod value;
 pub mod wns;
 
@@ -148,23 +148,28 @@ fn refuse_later_versions(sources: &Sources<'_>) -> Result<(), ConfigError> {
 
 fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
-    if config.allow_test_endpoints {
-        warnings.push("RELAY_ALLOW_TEST_ENDPOINTS is on: provider credentials may go to any address; never in production".to_owned());
-    }
-    if config.proxies.by_default {
-        warnings.push("RELAY_TRUSTED_PROXIES is not set: X-Forwarded-For is believed from loopback and private addresses; name your proxy, or none".to_owned());
-    }
-    if config.enrollment.has_short_secret() {
-        warnings.push(
-            "an enrollment secret has less than 32 bytes: whoever enrolls can try to guess it offline"
-                .to_owned(),
-        );
-    }
-    if !config.admin.listen.ip().is_loopback() {
-        warnings.push(
-            "RELAY_ADMIN_LISTEN is not a loopback address: /metrics is open to whoever reaches it".to_owned(),
-        );
-    }
+    let mut warn_if = |condition: bool, text: &str| {
+        if condition {
+            warnings.push(text.to_owned());
+        }
+    };
+    warn_if(
+        config.allow_test_endpoints,
+        "RELAY_ALLOW_TEST_ENDPOINTS is on: provider credentials may go to any address; never in production",
+    );
+    warn_if(
+        config.proxies.by_default,
+        "RELAY_TRUSTED_PROXIES is not set: X-Forwarded-For is believed from loopback and private addresses; \
+         name your proxy, or none",
+    );
+    warn_if(
+        config.enrollment.has_short_secret(),
+        "an enrollment secret has less than 32 bytes: whoever enrolls can try to guess it offline",
+    );
+    warn_if(
+        !config.admin.listen.ip().is_loopback(),
+        "RELAY_ADMIN_LISTEN is not a loopback address: /metrics is open to whoever reaches it",
+    );
     for name in sources.exposed_secrets() {
         warnings.push(format!(
             "{name} stands on the command line, where every process can read it: use {name}_FILE"
@@ -174,25 +179,43 @@ fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
     warnings
 }
 
-/// Platforms that somebody began to configure.
+/// Platforms that somebody began to configure, and Apple apps without a key or a key without an app.
 fn partial_platforms(config: &Config) -> Vec<String> {
+    let apns = &config.apns;
+    let has_topic = apns.ios_topic.is_some() || apns.macos_topic.is_some();
     let mut lines = Vec::new();
-    for platform in Platform::ALL {
-        if let Err(off) = config.platform(platform)
-            && off.is_partial()
-        {
-            lines.push(format!("{} is off: {off}", platform.as_str()));
+    let mut tell = |name: &str, off: &Off, began: bool| {
+        if off.is_partial() || began {
+            lines.push(format!("{name} is off: {off}"));
+        }
+    };
+    match (&apns.production_key, &apns.sandbox_key) {
+        (Err(production), Err(sandbox)) if production == sandbox => tell("APNs", production, has_topic),
+        (production, sandbox) => {
+            for (name, key) in [("APNs production", production), ("the APNs sandbox", sandbox)] {
+                key.as_ref()
+                    .err()
+                    .into_iter()
+                    .for_each(|off| tell(name, off, false));
+            }
+            if !has_topic {
+                tell("APNs", &Off::lacking(&[(&setting::APNS_BUNDLE_ID, false)]), true);
+            }
         }
     }
-    for (name, key) in [
-        ("production", &config.apns.production_key),
-        ("sandbox", &config.apns.sandbox_key),
-    ] {
-        if let Err(off) = key
-            && off.is_partial()
-        {
-            lines.push(format!("the APNs {name} environment is off: {off}"));
-        }
-    }
+    config
+        .fcm
+        .account
+        .as_ref()
+        .err()
+        .into_iter()
+        .for_each(|off| tell("android", off, false));
+    config
+        .wns
+        .credential
+        .as_ref()
+        .err()
+        .into_iter()
+        .for_each(|off| tell("windows", off, false));
     lines
 }

@@ -104,7 +104,12 @@ pub struct Proxies {
     pub trusted: Vec<IpNet>,
     /// Nobody was named, so loopback and private ranges are believed.
     pub by_default: bool,
+    /// The variable that names a proxy for the way out, if any. The provider clients read it themselves.
+    pub outgoing: Option<&'static str>,
 }
+
+/// Where HTTP clients look for an outgoing proxy.
+const OUTGOING: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 impl Proxies {
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
@@ -116,9 +121,11 @@ impl Proxies {
                 .filter_map(|text| text.parse().ok())
                 .collect()
         };
+        let outgoing = OUTGOING.into_iter().find(|name| sources.variable(name).is_some());
         Ok(Self {
             trusted: named.unwrap_or_else(built_in),
             by_default,
+            outgoing,
         })
     }
 }
