@@ -1,13 +1,412 @@
 //! Puts the parts together: the one file that names concrete adapters.
+//!
+//! ```text
+//! start: data directory -> keys -> providers (a thread each) -> lanes -> instances' actors -> listeners
+//! stop:  readiness -> grace -> public listener -> actors -> lanes -> providers -> admin listener -> store
+//! ```
+//!
+//! The CLI calls [`run`]; the playground and tests call [`start`] or, with their own clock, providers and times,
+//! [`start_with`]. All need a running actix system. Invariant: what is started first is stopped last, and a listener
+//! is bound only when everything behind it works.
 
-use std::sync::Arc;
+use std::{io, net::SocketAddr, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
-use crate::config::Config;
+use actix_web::web::Data;
+use futures_util::future::{BoxFuture, FutureExt, join_all};
+use sovereign_relay_actors::{
+    lane::{BreakerState, Lane, LaneConfig},
+    ports::{Clock, Entropy, Providers, StoreError},
+    push::{Answered, Push, Refusal},
+    registry::{Lanes, Registry, RegistryConfig},
+};
+use sovereign_relay_protocol::{id::InstanceId, platform::Platform, redacted::Redacted};
+use tokio::task::JoinSet;
+use tracing::{info, warn};
 
-/// Renders the metrics in the Prometheus text format.
+mod listener;
+mod provider_runtime;
+mod providers;
+
+use self::{
+    listener::Listener,
+    provider_runtime::ProviderRuntime,
+    providers::{Built, ProviderError, Runtimes},
+};
+use crate::{
+    admin::{self, Admin},
+    auth::{self, Authority, SecretError, Secrets, authority},
+    clock::SystemClock,
+    config::{self, Config},
+    entropy::SystemEntropy,
+    http::{
+        self, Tuning,
+        capabilities::is_configured,
+        health::Facts,
+        services::{Pushes, Services},
+    },
+    limit::{AddressLimits, EmbeddedLimits, EmbeddedOutcomes},
+    shutdown::{Lifecycle, Phase, StopSignals},
+    store::{
+        Store,
+        embedded::{DataDir, EmbeddedStore, OpenError},
+    },
+};
+
+/// From the stop signal to the end of the process, at the latest: what orchestrators grant, less a margin.
+const STOP_TIME: Duration = Duration::from_secs(20);
+/// Of that, what actors, lanes, providers and the admin listener get after the public listener.
+const CLOSING_REST: Duration = Duration::from_secs(3);
+/// Tokens come and go within seconds, so their budgets are cleaned this often.
+const SHORT_UPKEEP: Duration = Duration::from_secs(5);
+/// Addresses, records, revocations.
+const LONG_UPKEEP: Duration = Duration::from_secs(60);
+
+/// Renders the metrics, for `/metrics`.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Runs the relay until it is told to stop. Needs a running actix system.
-pub async fn run(_config: Config, _metrics: RenderMetrics) -> anyhow::Result<()> {
-    anyhow::bail!("serving is not built yet")
+/// What a test may bring along; the rest comes from the configuration.
+pub struct Ports {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// `None`: APNs, FCM and WNS as configured.
+    pub providers: Option<Providers>,
+    /// Times and sizes of the listeners.
+    pub tuning: Tuning,
+    /// Behind `/metrics`.
+    pub metrics: RenderMetrics,
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock::new()),
+            entropy: Arc::new(SystemEntropy),
+            providers: None,
+            tuning: Tuning::default(),
+            metrics: Arc::new(String::new),
+        }
+    }
+}
+
+/// Why the relay did not start. One line that names what to change.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory or the database in it.
+    #[error(transparent)]
+    Storage(#[from] OpenError),
+    /// The enrollment secret.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The revocation list could not be read: no key may be verified without it.
+    #[error("the revocation list could not be read: {0}")]
+    Revocations(#[from] StoreError),
+    /// Credentials or endpoints of a provider.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// A provider's thread.
+    #[error("a thread could not be started: {0}")]
+    Thread(#[source] io::Error),
+    /// A listener.
+    #[error("{address} can't be listened on: {cause}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+/// Runs the relay until SIGTERM or SIGINT and its orderly end; a second signal ends it at once.
+pub async fn run(config: Config, metrics: RenderMetrics) -> anyhow::Result<()> {
+    let mut signals = StopSignals::subscribe()?;
+    let relay = start_with(config, Ports { metrics, ..Ports::default() }).await?;
+    let signal = signals.next().await;
+    info!(signal, "stopping");
+    tokio::select! {
+        () = relay.stop() => Ok(()),
+        signal = signals.next() => anyhow::bail!("{signal} came while stopping: ended at once"),
+    }
+}
+
+/// Starts a relay with the system's clock and the configured providers.
+pub async fn start(config: Config) -> Result<RunningRelay, StartError> {
+    start_with(config, Ports::default()).await
+}
+
+/// Starts a relay with what the caller brings along.
+pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, StartError> {
+    let lifecycle = Lifecycle::default();
+    let records = Records::open(&config, &ports).await?;
+    let push = PushHalf::start(&config, &ports, &records.store)?;
+    let limits = Arc::new(AddressLimits::new());
+    let services = Data::new(services(&config, &ports, &records, &push, &limits, &lifecycle));
+    let public = listen_public(&config, &ports, services.clone())?;
+    let admin = listen_admin(&config, &ports, &records, &push, services.clone())?;
+    let upkeep = upkeep(&services, push.limits.clone());
+    lifecycle.advance(Phase::Serving);
+    info!(public = %public.address, admin = %admin.address, "serving");
+    Ok(RunningRelay {
+        public_addr: public.address,
+        admin_addr: admin.address,
+        drain_grace: config.timeouts.drain_grace,
+        lifecycle,
+        public,
+        admin,
+        push,
+        upkeep,
+        _store: records.store,
+    })
+}
+
+/// A relay that serves. Dropped without [`RunningRelay::stop`], it ends without finishing what is under way.
+pub struct RunningRelay {
+    /// Where the public listener is bound.
+    pub public_addr: SocketAddr,
+    /// Where the admin listener is bound.
+    pub admin_addr: SocketAddr,
+    drain_grace: Duration,
+    lifecycle: Lifecycle,
+    public: Listener,
+    admin: Listener,
+    push: PushHalf,
+    upkeep: JoinSet<()>,
+    // Last, so that it is closed when nothing can write any more.
+    _store: Arc<EmbeddedStore>,
+}
+
+impl RunningRelay {
+    /// Stops in order: looks unready for the grace, then finishes what is under way.
+    pub async fn stop(self) {
+        self.lifecycle.advance(Phase::Draining);
+        tokio::time::sleep(self.drain_grace).await;
+        self.lifecycle.advance(Phase::Closing);
+        let rest = STOP_TIME.saturating_sub(self.drain_grace);
+        if tokio::time::timeout(rest, self.close()).await.is_err() {
+            warn!("not everything ended in time");
+        }
+        info!("stopped");
+    }
+
+    async fn close(mut self) {
+        self.public.close().await;
+        self.push.close().await;
+        self.upkeep.shutdown().await;
+        self.admin.close().await;
+    }
+}
+
+/// Where state is kept, and who may use it.
+struct Records {
+    store: Arc<EmbeddedStore>,
+    authority: Arc<Authority>,
+    admin_token: Redacted,
+}
+
+impl Records {
+    async fn open(config: &Config, ports: &Ports) -> Result<Self, StartError> {
+        let directory = DataDir::open(&config.storage.data_dir)?;
+        let own_secret = || directory.enrollment_secret(ports.entropy.as_ref());
+        let secret = config.enrollment.secret.clone().map_or_else(own_secret, Ok)?;
+        let own_token = || directory.admin_token(ports.entropy.as_ref());
+        let admin_token = config.admin.token.clone().map_or_else(own_token, Ok)?;
+        let store = Arc::new(EmbeddedStore::open(directory)?);
+        let authority = Authority::open(authority::Parts {
+            store: store.clone(),
+            secrets: Some(Secrets::new(secret, config.enrollment.previous_secrets.clone())?),
+            mode: enrollment_mode(config.enrollment.mode),
+            entropy: ports.entropy.clone(),
+        });
+        Ok(Self { store, authority: Arc::new(authority.await?), admin_token })
+    }
+}
+
+fn enrollment_mode(configured: config::EnrollmentMode) -> auth::EnrollmentMode {
+    match configured {
+        config::EnrollmentMode::Open => auth::EnrollmentMode::Open,
+        config::EnrollmentMode::Invite => auth::EnrollmentMode::Invite,
+        config::EnrollmentMode::Closed => auth::EnrollmentMode::Closed,
+    }
+}
+
+/// Everything between the HTTP side and the providers.
+struct PushHalf {
+    registry: Registry,
+    lanes: Lanes,
+    built: Built,
+    runtimes: Runtimes,
+    limits: Arc<EmbeddedLimits>,
+}
+
+impl PushHalf {
+    fn start(config: &Config, ports: &Ports, store: &Arc<EmbeddedStore>) -> Result<Self, StartError> {
+        let runtimes = Runtimes::start().map_err(StartError::Thread)?;
+        let built = match &ports.providers {
+            Some(providers) => Built::brought(providers.clone()),
+            None => Built::configured(config, &runtimes, &ports.clock, &ports.entropy)?,
+        };
+        let lanes = lanes(&built.providers, &runtimes, &ports.clock);
+        let limits = Arc::new(EmbeddedLimits::new());
+        let registry = Registry::start(
+            registry_config(config, &built.providers),
+            lanes.clone(),
+            store.clone(),
+            limits.clone(),
+            Arc::new(EmbeddedOutcomes::new()),
+            ports.clock.clone(),
+            ports.entropy.clone(),
+        );
+        Ok(Self { registry, lanes, built, runtimes, limits })
+    }
+
+    async fn close(self) {
+        self.registry.close().await;
+        join_all(all(&self.lanes).map(Lane::close)).await;
+        self.built.close().await;
+        self.runtimes.stop().await;
+    }
+}
+
+fn lanes(providers: &Providers, runtimes: &Runtimes, clock: &Arc<dyn Clock>) -> Lanes {
+    let lane = |provider: &Arc<_>, runtime: &ProviderRuntime| {
+        Lane::new(Arc::clone(provider), clock.clone(), runtime.handle(), LaneConfig::default())
+    };
+    Lanes {
+        apns_production: lane(&providers.apns_production, &runtimes.apns_production),
+        apns_sandbox: lane(&providers.apns_sandbox, &runtimes.apns_sandbox),
+        fcm: lane(&providers.fcm, &runtimes.fcm),
+        wns: lane(&providers.wns, &runtimes.wns),
+    }
+}
+
+fn all(lanes: &Lanes) -> [&Lane; 4] {
+    [&lanes.apns_production, &lanes.apns_sandbox, &lanes.fcm, &lanes.wns]
+}
+
+fn registry_config(config: &Config, providers: &Providers) -> RegistryConfig {
+    RegistryConfig {
+        arbiters: threads(config.listen.arbiters),
+        push_deadline: config.timeouts.push_deadline,
+        titles: config.apns.titles.clone(),
+        default_environment: providers.default_environment,
+        channel_rule: providers.channel_rule.clone(),
+        per_minute: config.limits.pushes_per_minute,
+        ..RegistryConfig::default()
+    }
+}
+
+/// One per CPU unless the operator says otherwise.
+fn threads(configured: Option<NonZeroUsize>) -> usize {
+    configured.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+}
+
+impl Pushes for Registry {
+    fn push(&self, instance: InstanceId, push: Push) -> BoxFuture<'_, Result<Answered, Refusal>> {
+        Self::push(self, instance, push).boxed()
+    }
+
+    fn refresh(&self, instance: InstanceId) -> BoxFuture<'_, ()> {
+        Self::refresh(self, instance).boxed()
+    }
+}
+
+fn services(
+    config: &Config,
+    ports: &Ports,
+    records: &Records,
+    push: &PushHalf,
+    addresses: &Arc<AddressLimits>,
+    lifecycle: &Lifecycle,
+) -> Services {
+    Services {
+        clock: ports.clock.clone(),
+        entropy: ports.entropy.clone(),
+        authority: records.authority.clone(),
+        pushes: Arc::new(push.registry.clone()),
+        addresses: addresses.clone(),
+        providers: push.built.providers.clone(),
+        titles: config.apns.titles.clone(),
+        per_minute: config.limits.pushes_per_minute,
+        lifecycle: lifecycle.clone(),
+        facts: facts(records, push),
+        trusted_proxies: config.proxies.trusted.clone(),
+        body_time: ports.tuning.body_time,
+    }
+}
+
+/// What `/readyz` judges, read anew each time.
+fn facts(records: &Records, push: &PushHalf) -> Box<dyn Fn() -> Facts + Send + Sync> {
+    let (authority, store) = (records.authority.clone(), records.store.clone());
+    let (providers, lanes) = (push.built.providers.clone(), push.lanes.clone());
+    Box::new(move || Facts {
+        enrollment_secret: authority.is_configured(),
+        any_platform: Platform::ALL.into_iter().any(|platform| is_configured(&providers, platform)),
+        store_works: store.fault().is_none(),
+        unreachable_providers: all(&lanes)
+            .map(Lane::snapshot)
+            .into_iter()
+            .filter(|lane| lane.breaker != BreakerState::Closed)
+            .map(|lane| lane.provider)
+            .collect(),
+    })
+}
+
+fn listen_public(config: &Config, ports: &Ports, services: Data<Services>) -> Result<Listener, StartError> {
+    let grace = config.timeouts.drain_grace;
+    let limits = ports.tuning.public(threads(config.listen.workers), STOP_TIME.saturating_sub(grace + CLOSING_REST));
+    let address = config.listen.address;
+    let bound = http::bind(address, limits, services).map_err(|cause| StartError::Listen { address, cause })?;
+    Ok(Listener::run(bound))
+}
+
+fn listen_admin(
+    config: &Config,
+    ports: &Ports,
+    records: &Records,
+    push: &PushHalf,
+    services: Data<Services>,
+) -> Result<Listener, StartError> {
+    let (render, registry) = (ports.metrics.clone(), push.registry.clone());
+    let metrics = move || {
+        let snapshot = registry.snapshot();
+        metrics::gauge!("relay_instance_actors").set(count(snapshot.actors));
+        metrics::gauge!("relay_pushes_in_flight").set(count(snapshot.in_flight));
+        metrics::counter!("relay_instance_actor_restarts_total").absolute(snapshot.restarts);
+        render()
+    };
+    let token = Some(records.admin_token.clone());
+    let admin = Data::new(Admin { services, token, metrics: Arc::new(metrics) });
+    let address = config.admin.listen;
+    let bound = admin::bind(address, ports.tuning.admin(), admin)
+        .map_err(|cause| StartError::Listen { address, cause })?;
+    Ok(Listener::run(bound))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a gauge is a float, and counts stay far below 2^52")]
+fn count(number: usize) -> f64 {
+    number as f64
+}
+
+/// Forgets what has lapsed, on two rhythms.
+fn upkeep(services: &Data<Services>, limits: Arc<EmbeddedLimits>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let clock = services.clock.clone();
+    tasks.spawn(async move {
+        let mut turns = tokio::time::interval(SHORT_UPKEEP);
+        loop {
+            turns.tick().await;
+            limits.clean(clock.now());
+        }
+    });
+    let services = services.clone();
+    tasks.spawn(async move {
+        let mut turns = tokio::time::interval(LONG_UPKEEP);
+        loop {
+            turns.tick().await;
+            services.addresses.clean(services.now());
+            services.authority.maintain(services.now()).await;
+        }
+    });
+    tasks
 }

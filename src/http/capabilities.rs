@@ -25,7 +25,7 @@ pub(crate) async fn capabilities(services: Data<Services>) -> HttpResponse {
     HttpResponse::Ok().json(Capabilities {
         platforms: PerPlatform::of(|platform| is_configured(&services.providers, platform)),
         signaling: Signaling::default(),
-        limits: push_limits(&services.titles),
+        limits: push_limits(&services),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
 }
@@ -46,13 +46,13 @@ fn provider_of(providers: &Providers, platform: Platform) -> &dyn PushProvider {
     }
 }
 
-fn push_limits(titles: &AlertTitles) -> PushLimits {
+fn push_limits(services: &Services) -> PushLimits {
     PushLimits {
         body_bytes: limits::BODY_BYTES,
         batch_body_bytes: limits::BATCH_BODY_BYTES,
         batch_messages: limits::BATCH_MESSAGES,
-        payload_bytes: PerPlatform::of(|platform| payload_bytes(platform, titles)),
-        pushes_per_minute: limits::PUSHES_PER_MINUTE,
+        payload_bytes: PerPlatform::of(|platform| payload_bytes(platform, &services.titles)),
+        pushes_per_minute: services.per_minute,
         concurrent_pushes: limits::CONCURRENT_PUSHES,
         device_pushes_per_minute: limits::TOKEN_PER_INSTANCE_PER_MINUTE,
         ttl_seconds: limits::TTL_SECONDS,

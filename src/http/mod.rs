@@ -35,21 +35,69 @@ use self::{context::Observer, error::ApiError, services::Services};
 /// reach a client that is still sending.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// Times and sizes of the listeners.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// How long a request's head may take: longer, and one machine with slow sockets holds every connection.
+    pub head_time: Duration,
+    /// How long a body may take. A batch of 4 MiB fits at 4 Mbit/s.
+    pub body_time: Duration,
+    /// How long an idle connection is kept: longer than the 60 s after which common proxies drop theirs, so that it
+    /// is the proxy that closes and never a request that meets a closing socket.
+    pub keep_alive: Duration,
+    /// Public connections at the same time, at about 20 KiB each.
+    pub connections: usize,
+    /// What the kernel holds beyond.
+    pub backlog: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            head_time: Duration::from_secs(10),
+            body_time: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(75),
+            connections: 20_000,
+            backlog: 4096,
+        }
+    }
+}
+
+impl Tuning {
+    /// The public listener's bounds.
+    pub(crate) fn public(&self, workers: usize, closing_time: Duration) -> ListenerLimits {
+        ListenerLimits {
+            workers,
+            connections: self.connections,
+            backlog: self.backlog,
+            head_time: self.head_time,
+            keep_alive: self.keep_alive,
+            closing_time,
+        }
+    }
+
+    /// The admin listener's: one operator and one scraper.
+    pub(crate) fn admin(&self) -> ListenerLimits {
+        let closing_time = Duration::from_secs(1);
+        ListenerLimits { connections: 64, backlog: 64, ..self.public(1, closing_time) }
+    }
+}
+
 /// Bounds of a listener.
 #[derive(Clone, Copy, Debug)]
-pub struct ListenerLimits {
+pub(crate) struct ListenerLimits {
     /// Threads.
-    pub workers: usize,
+    pub(crate) workers: usize,
     /// Connections at the same time, over all workers; more wait in the kernel's queue.
-    pub connections: usize,
+    pub(crate) connections: usize,
     /// Connections that the kernel holds until a worker takes them.
-    pub backlog: u32,
+    pub(crate) backlog: u32,
     /// How long a request's head may take.
-    pub head_time: Duration,
+    pub(crate) head_time: Duration,
     /// How long an idle connection is kept.
-    pub keep_alive: Duration,
+    pub(crate) keep_alive: Duration,
     /// How long connections may take to finish when the listener closes.
-    pub closing_time: Duration,
+    pub(crate) closing_time: Duration,
 }
 
 /// A bound server that is about to run.

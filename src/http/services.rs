@@ -54,6 +54,8 @@ pub struct Services {
     pub providers: Providers,
     /// Titles in the APNs envelope, which take room from the payload.
     pub titles: AlertTitles,
+    /// Pushes a minute of an instance for which the operator has set nothing.
+    pub per_minute: u32,
     /// How far the relay is in its life.
     pub lifecycle: Lifecycle,
     /// What `/readyz` judges, asked each time.

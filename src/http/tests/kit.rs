@@ -204,6 +204,7 @@ async fn services(
         addresses: Arc::new(AddressLimits::new()),
         providers: providers(),
         titles: AlertTitles::default(),
+        per_minute: 600,
         lifecycle: lifecycle.clone(),
         facts: Box::new(|| Facts { enrollment_secret: true, any_platform: true, store_works: true, ..Facts::default() }),
         trusted_proxies: setup.trusted.iter().map(|net| net.parse().unwrap()).collect(),
