@@ -29,6 +29,9 @@ pub(crate) mod openapi;
 pub(crate) mod push;
 pub mod services;
 
+#[cfg(test)]
+mod tests;
+
 use self::{context::Observer, error::ApiError, services::Services};
 
 /// How long a connection may go on lingering after an answer that ended it early. Long enough for the answer to
