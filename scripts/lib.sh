@@ -1,0 +1,47 @@
+# Helpers of scripts/test. Sourced, with the repository's root as the working directory.
+
+# Versions are fixed, so that a tool's release can't break a commit that was green.
+declare -A TOOL_VERSIONS=(
+  [cargo-nextest]=0.9.143
+  [cargo-deny]=0.20.2
+  [cargo-machete]=0.9.2
+)
+TOOLS="$PWD/target/tools"
+export PATH="$PATH:$TOOLS/bin"
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
+
+# step NAME COMMAND...: says what runs and how long it took; what the command prints is let through.
+step() {
+  local name="$1" began="$SECONDS"
+  shift
+  echo "== $name"
+  if "$@"; then
+    echo "== $name: passed in $((SECONDS - began)) s"
+  else
+    echo "== $name: FAILED after $((SECONDS - began)) s" >&2
+    exit 1
+  fi
+}
+
+# need_tool NAME: takes the one on PATH, else builds it once without optimization, which is quickest.
+need_tool() {
+  command -v "$1" >/dev/null && return
+  step "installing $1" cargo install "$1" --version "${TOOL_VERSIONS[$1]}" --locked --debug --quiet --root "$TOOLS"
+}
+
+# One test is a Node program that does what a deployed instance does.
+need_node() {
+  if ! command -v node >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    step "installing Node" install_node
+  fi
+  local major
+  major="$(node --version 2>/dev/null | sed 's/^v//; s/\..*//')" || true
+  if [ "${major:-0}" -lt 20 ]; then
+    echo "Node 20 or newer is needed for the compatibility test (found: ${major:-none}); see https://nodejs.org" >&2
+    exit 1
+  fi
+}
+
+install_node() {
+  apt-get update -qq && apt-get install -y -qq --no-install-recommends nodejs >/dev/null
+}
