@@ -9,68 +9,39 @@
 //! taken never is, but for a single 500 or 503 under the same `apns-id`.
 //! <https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns>
 
+mod client;
+mod config;
+mod connection;
+mod error;
+mod keep_alive;
+mod meter;
+mod pool;
+mod request;
+mod slots;
 mod token;
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, atomic::AtomicU64},
+};
 
+use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use sovereign_relay_actors::ports::{Clock, Delivery, Entropy, Outcome, PushProvider, Scope};
-use sovereign_relay_protocol::{
-    envelope::AlertTitles,
-    platform::{Environment, Platform},
+use sovereign_relay_protocol::platform::{Environment, Platform};
+use tokio::{runtime::Handle, sync::watch, task::JoinSet};
+
+use self::{
+    client::Alarms,
+    pool::{Base, Pool},
+    request::{App, Origin},
+    token::TokenSource,
 };
-use thiserror::Error;
-use tokio::{runtime::Handle, sync::watch};
-
-pub use self::token::{ApnsKey, KeyError};
+pub use self::{
+    config::{ApnsConfig, ApnsConfigError, Topics, Tuning, default_endpoint},
+    token::{ApnsKey, KeyError},
+};
 use crate::provider::transport::{Endpoint, Transport};
-
-/// Apple's hosts listen here, and on 2197.
-const APNS_PORT: u16 = 443;
-
-/// What one environment is made of.
-#[derive(Clone, Debug)]
-pub struct ApnsConfig {
-    /// Which of Apple's two.
-    pub environment: Environment,
-    /// Where it listens.
-    pub endpoint: Endpoint,
-    /// Absent: both Apple platforms are off in this environment.
-    pub key: Option<ApnsKey>,
-    /// Bundle ids.
-    pub topics: Topics,
-    /// Alert titles.
-    pub titles: AlertTitles,
-}
-
-/// The apps' bundle ids; a platform without one is off.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Topics {
-    /// Of the iOS app.
-    pub ios: Option<String>,
-    /// Of the macOS app.
-    pub macos: Option<String>,
-}
-
-/// The configuration can't be used.
-#[derive(Clone, Debug, Error)]
-pub enum ApnsConfigError {
-    /// The signing key.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// A bundle id.
-    #[error("the APNs topic of {platform} must be a bundle id: letters, digits, dots and hyphens")]
-    Topic {
-        /// Whose.
-        platform: &'static str,
-    },
-    /// The endpoint.
-    #[error("the APNs endpoint is not a valid host and port")]
-    Endpoint,
-    /// A reload that names another environment or endpoint.
-    #[error("a reload can't change the APNs environment or endpoint: restart the relay")]
-    Fixed,
-}
 
 /// The client of one environment. Clones share everything.
 #[derive(Clone)]
@@ -80,32 +51,28 @@ pub struct ApnsProvider {
 
 struct Inner {
     environment: Environment,
-    capacity: watch::Sender<usize>,
+    base: Arc<Base>,
+    origin: Origin,
+    current: ArcSwap<Generation>,
+    alarms: Alarms,
 }
 
-impl ApnsConfig {
-    /// Apple's endpoint of `environment`, without credentials.
-    pub fn new(environment: Environment) -> Self {
-        Self {
-            environment,
-            endpoint: default_endpoint(environment),
-            key: None,
-            topics: Topics::default(),
-            titles: AlertTitles::default(),
-        }
-    }
+/// One set of credentials and the connections that were opened under it.
+struct Generation {
+    number: u64,
+    credentials: Option<Credentials>,
+    pool: Arc<Pool>,
 }
 
-/// Apple's own host of an environment.
-pub fn default_endpoint(environment: Environment) -> Endpoint {
-    let host = match environment {
-        Environment::Production => "api.push.apple.com",
-        Environment::Sandbox => "api.sandbox.push.apple.com",
-    };
-    Endpoint {
-        host: host.to_owned(),
-        port: APNS_PORT,
-        tls: true,
+/// What a push is signed and addressed with.
+struct Credentials {
+    tokens: TokenSource,
+    apps: HashMap<Platform, App>,
+}
+
+impl Credentials {
+    fn app(&self, platform: Platform) -> Option<&App> {
+        self.apps.get(&platform)
     }
 }
 
@@ -113,47 +80,103 @@ impl ApnsProvider {
     /// Checks the configuration; connects when the first push comes. Connections live on `runtime`.
     pub fn new(
         config: ApnsConfig,
-        _transport: Transport,
-        _clock: Arc<dyn Clock>,
-        _entropy: Arc<dyn Entropy>,
-        _runtime: Handle,
+        transport: Transport,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        runtime: Handle,
     ) -> Result<Self, ApnsConfigError> {
-        let capacity = watch::Sender::new(1);
+        let Endpoint { host, port, tls } = &config.endpoint;
+        let origin = Origin::new(host, *port, *tls).ok_or(ApnsConfigError::Endpoint)?;
+        let credentials = config.credentials()?;
+        let base = Arc::new(Base {
+            name: name(config.environment),
+            transport,
+            endpoint: config.endpoint,
+            clock,
+            entropy,
+            runtime,
+            dial_within: config.tuning.dial_within,
+            keep_alive: config.tuning.keep_alive(),
+            bounds: config.tuning.bounds(),
+            capacity: watch::Sender::new(1),
+            tasks: Mutex::new(JoinSet::new()),
+            next_id: AtomicU64::new(1),
+        });
+        let first = Generation {
+            number: 0,
+            credentials,
+            pool: Pool::new(base.clone()),
+        };
+        let current = ArcSwap::from_pointee(first);
+        let alarms = Alarms::default();
         Ok(Self {
             inner: Arc::new(Inner {
                 environment: config.environment,
-                capacity,
+                base,
+                origin,
+                current,
+                alarms,
             }),
         })
     }
 
     /// Takes new keys, topics and titles. Pushes from now on use them over new connections; those under way end on
-    /// the old ones.
-    pub fn reload(&self, _config: ApnsConfig) -> Result<(), ApnsConfigError> {
+    /// the old ones. Endpoint and tuning stay.
+    pub fn reload(&self, config: ApnsConfig) -> Result<(), ApnsConfigError> {
+        let inner = &self.inner;
+        if config.environment != inner.environment || config.endpoint != inner.base.endpoint {
+            return Err(ApnsConfigError::Fixed);
+        }
+        let credentials = config.credentials()?;
+        let pool = Pool::new(inner.base.clone());
+        let number = inner.current.load().number + 1;
+        let old = inner.current.swap(Arc::new(Generation {
+            number,
+            credentials,
+            pool,
+        }));
+        old.pool.retire();
+        inner.base.capacity.send_replace(1);
         Ok(())
     }
 
-    /// Ends all connections and waits for their tasks.
-    pub async fn close(&self) {}
+    /// Ends all connections and waits for their tasks. Call it when no push is under way: one that is ends
+    /// `unknown_outcome`, and a later one is unreachable.
+    pub async fn close(&self) {
+        self.inner.current.load().pool.retire();
+        self.inner.base.close().await;
+    }
 }
 
 impl PushProvider for ApnsProvider {
     fn name(&self) -> &'static str {
-        match self.inner.environment {
-            Environment::Production => "apns-production",
-            Environment::Sandbox => "apns-sandbox",
-        }
+        self.inner.base.name
     }
 
-    fn scope(&self, _platform: Platform) -> Option<Scope> {
-        None
+    fn scope(&self, platform: Platform) -> Option<Scope> {
+        let generation = self.inner.current.load();
+        let app = generation.credentials.as_ref()?.app(platform)?;
+        Some(Scope {
+            name: app.scope.clone(),
+            generation: generation.number,
+        })
     }
 
     fn capacity(&self) -> watch::Receiver<usize> {
-        self.inner.capacity.subscribe()
+        self.inner.base.capacity.subscribe()
     }
 
-    fn deliver(&self, _delivery: Delivery) -> BoxFuture<'static, Outcome> {
-        Box::pin(async { Outcome::Unreachable })
+    fn deliver(&self, delivery: Delivery) -> BoxFuture<'static, Outcome> {
+        Box::pin(client::deliver(self.inner.clone(), delivery))
     }
 }
+
+fn name(environment: Environment) -> &'static str {
+    match environment {
+        Environment::Production => "apns-production",
+        Environment::Sandbox => "apns-sandbox",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! One push from request to outcome: which tries it gets, and what their end means.
+//!
+//! Called by the port for each delivery. [`Tries`] decides and is pure; [`deliver`] waits and sends.
+//!
+//! ```text
+//! lease a stream -> submit -> answer -> judge -> outcome
+//!       ^------------- not taken, 500/503 once, connection of no use ---'
+//! ```
+//!
+//! Invariant: after a try that the provider may have accepted there is no other, except the one that follows a
+//! 500 or 503, which carries the same `apns-id`.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use http::StatusCode;
+use metrics::counter;
+use sovereign_relay_actors::ports::{Delivery, Failure, Health, Outcome};
+use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
+use tokio::time::sleep;
+
+use super::{
+    Inner,
+    connection::NoAnswer,
+    error::{Again, Answer, ApnsReason, Judgement, failed},
+    pool::{Lease, NoLease},
+    request::ApnsRequest,
+};
+
+/// Tries that the peer did not take, at most. Each costs a pause that doubles, so a peer that refuses everything is
+/// not asked in a loop.
+const UNTAKEN_TRIES: u32 = 6;
+/// Pause after the second of them; the first is followed up at once.
+const UNTAKEN_PAUSE: Duration = Duration::from_millis(50);
+/// Pause before the one repeat after a 500 or 503.
+const STUMBLE_PAUSE: Duration = Duration::from_millis(200);
+/// Earliest useful retry when all streams stay taken.
+const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// The same misconfiguration is in every push's answer; one line in this time says enough.
+const ALARM_EVERY: Duration = Duration::from_secs(10);
+
+/// What one try came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Try {
+    /// No stream.
+    NoLease(NoLease),
+    /// No answer.
+    NoAnswer {
+        /// How it ended.
+        end: NoAnswer,
+        /// Over which connection.
+        connection: u64,
+    },
+    /// An answer.
+    Answered {
+        /// What it means.
+        judgement: Judgement,
+        /// Over which connection.
+        connection: u64,
+    },
+}
+
+/// What to do next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// It is over.
+    Done(Outcome),
+    /// Another try after a pause, rather not over this connection.
+    Again {
+        /// First wait.
+        pause: Duration,
+        /// Avoid it.
+        avoid: Option<u64>,
+    },
+}
+
+/// The tries of one push so far.
+#[derive(Default, Debug)]
+pub(super) struct Tries {
+    untaken: u32,
+    /// The answer that allowed the one repeat: what is said if the repeat comes to nothing.
+    answered: Option<Outcome>,
+}
+
+impl Tries {
+    /// Decides on the end of a try; `left` is the time to the deadline.
+    pub(super) fn next(&mut self, tried: Try, left: Duration) -> Step {
+        match tried {
+            Try::NoLease(NoLease::Retired) => self.untaken(Duration::ZERO, None, left),
+            Try::NoLease(NoLease::Unreachable) => self.give_up(Outcome::Unreachable),
+            Try::NoLease(NoLease::Full) => self.give_up(Outcome::Overloaded {
+                retry_after: FULL_RETRY_AFTER,
+            }),
+            Try::NoAnswer {
+                end: NoAnswer::NotTaken,
+                connection,
+            } => self.untaken(UNTAKEN_PAUSE, Some(connection), left),
+            Try::NoAnswer {
+                end: NoAnswer::Lost,
+                connection,
+            } => {
+                let health = Health::ConnectionLost { connection };
+                Step::Done(failed(Reason::UnknownOutcome, true, health))
+            }
+            Try::NoAnswer {
+                end: NoAnswer::Reset, ..
+            } => Step::Done(failed(Reason::UnknownOutcome, true, Health::Faulty)),
+            Try::NoAnswer {
+                end: NoAnswer::TimedOut,
+                ..
+            } => Step::Done(failed(Reason::ProviderTimeout, true, Health::Faulty)),
+            Try::Answered {
+                judgement,
+                connection,
+            } => self.answered(judgement, connection, left),
+        }
+    }
+
+    fn untaken(&mut self, step: Duration, avoid: Option<u64>, left: Duration) -> Step {
+        let pause = if self.untaken == 0 {
+            Duration::ZERO
+        } else {
+            step * (1 << (self.untaken - 1).min(8))
+        };
+        self.untaken += 1;
+        if self.untaken >= UNTAKEN_TRIES || pause >= left {
+            return self.give_up(failed(Reason::ProviderUnavailable, true, Health::Faulty));
+        }
+        Step::Again { pause, avoid }
+    }
+
+    fn answered(&mut self, judgement: Judgement, connection: u64, left: Duration) -> Step {
+        let pause = match judgement.again {
+            Again::No => return Step::Done(judgement.outcome),
+            Again::Once => STUMBLE_PAUSE,
+            Again::OnAnotherConnection => Duration::ZERO,
+        };
+        if self.answered.is_some() || pause >= left {
+            return Step::Done(judgement.outcome);
+        }
+        self.answered = Some(judgement.outcome);
+        Step::Again {
+            pause,
+            avoid: Some(connection),
+        }
+    }
+
+    /// The last try was surely not taken, but an earlier one was answered: that answer counts.
+    fn give_up(&mut self, outcome: Outcome) -> Step {
+        Step::Done(self.answered.take().unwrap_or(outcome))
+    }
+}
+
+/// Delivers one push.
+pub(super) async fn deliver(inner: Arc<Inner>, delivery: Delivery) -> Outcome {
+    let began = inner.base.clock.now().unix;
+    let mut tries = Tries::default();
+    let mut avoided = None;
+    loop {
+        let left = inner.base.clock.now().until(delivery.deadline);
+        let Some(tried) = attempt(&inner, &delivery, began, left, avoided).await else {
+            return failed(Reason::RelayMisconfigured, false, Health::Answered);
+        };
+        match tries.next(tried, inner.base.clock.now().until(delivery.deadline)) {
+            Step::Done(outcome) => return outcome,
+            Step::Again { pause, avoid } => {
+                sleep(pause).await;
+                avoided = avoid;
+            }
+        }
+    }
+}
+
+/// One try. `None`: there are no credentials for it, or it is no push for APNs; the edge asked before.
+async fn attempt(
+    inner: &Inner,
+    delivery: &Delivery,
+    began: UnixMillis,
+    left: Duration,
+    avoid: Option<u64>,
+) -> Option<Try> {
+    let generation = inner.current.load_full();
+    let credentials = generation.credentials.as_ref()?;
+    let app = credentials.app(delivery.platform)?;
+    let clock = &inner.base.clock;
+    let request = ApnsRequest::new(delivery, app, &inner.origin, clock.now().unix).ok()?;
+    let lease = match generation.pool.lease(left, avoid).await {
+        Ok(lease) => lease,
+        Err(none) => return Some(Try::NoLease(none)),
+    };
+    let connection = lease.link().id();
+    let exchange = match lease
+        .link()
+        .submit(request, || credentials.tokens.authorization(clock.now().unix))
+    {
+        Ok(exchange) => exchange,
+        Err(_) => {
+            lease.retire_connection();
+            return Some(Try::NoAnswer {
+                end: NoAnswer::NotTaken,
+                connection,
+            });
+        }
+    };
+    let answer = match exchange.answer(clock.now().until(delivery.deadline)).await {
+        Ok((head, body)) => Answer::new(head.status(), head.headers(), &body, clock.now().unix),
+        Err(end) => return Some(Try::NoAnswer { end, connection }),
+    };
+    Some(Try::Answered {
+        judgement: judge(inner, &lease, answer, began),
+        connection,
+    })
+}
+
+fn judge(inner: &Inner, lease: &Lease, answer: Answer, began: UnixMillis) -> Judgement {
+    lease.answered();
+    let (status, reason) = (answer.status, answer.reason);
+    let judgement = answer.judge(began, inner.base.clock.now().unix);
+    if judgement.again == Again::OnAnotherConnection {
+        lease.replace_connection();
+    }
+    inner.alarms.note(inner, status, reason, &judgement.outcome);
+    judgement
+}
+
+/// Counts answers, and tells the operator when APNs refuses the relay itself.
+#[derive(Default)]
+pub(super) struct Alarms {
+    next_line: AtomicU64,
+}
+
+impl Alarms {
+    fn note(&self, inner: &Inner, status: StatusCode, reason: ApnsReason, outcome: &Outcome) {
+        let provider = inner.base.name;
+        let label = if status == StatusCode::OK {
+            "sent"
+        } else {
+            reason.as_str()
+        };
+        counter!("relay_apns_answers_total", "provider" => provider, "reason" => label).increment(1);
+        let refused = matches!(
+            outcome,
+            Outcome::Failed(Failure {
+                reason: Reason::RelayMisconfigured,
+                ..
+            })
+        );
+        if !refused {
+            return;
+        }
+        counter!("relay_provider_refuses_relay_total", "provider" => provider, "reason" => label)
+            .increment(1);
+        if self.line_due(inner.base.clock.now().mono) {
+            let status = status.as_u16();
+            tracing::error!(
+                provider,
+                status,
+                reason = label,
+                "the provider refuses the relay: {}",
+                advice(reason)
+            );
+        }
+    }
+
+    fn line_due(&self, now: Duration) -> bool {
+        let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let next = now_ms.saturating_add(u64::try_from(ALARM_EVERY.as_millis()).unwrap_or(u64::MAX));
+        let due = |at: u64| (now_ms >= at).then_some(next);
+        self.next_line
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, due)
+            .is_ok()
+    }
+}
+
+/// What the operator can do about it.
+fn advice(reason: ApnsReason) -> &'static str {
+    match reason {
+        ApnsReason::ExpiredProviderToken => "this machine's clock is off by more than a quarter of an hour",
+        ApnsReason::InvalidProviderToken => "key, key id and team id don't belong together",
+        ApnsReason::BadEnvironmentKeyIdInToken => "the key is limited to the other APNs environment",
+        ApnsReason::TooManyProviderTokenUpdates => {
+            "another program or key of the team renews tokens too often"
+        }
+        ApnsReason::BadTopic | ApnsReason::MissingTopic | ApnsReason::TopicDisallowed => {
+            "the bundle id is wrong, or the key is not for it"
+        }
+        _ => "see the reason in Apple's documentation",
+    }
+}
+
+#[cfg(test)]
+mod tests;

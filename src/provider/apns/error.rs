@@ -1,0 +1,289 @@
+//! What an answer of APNs means for a push.
+//!
+//! Pure, and the only place that knows Apple's reason strings. Called with each answer; says the outcome and
+//! whether the same push may be sent once more.
+//!
+//! Invariant: a device is called gone by the documented pairs of status and reason and by nothing else; an
+//! unknown reason never does, since Apple's list grows.
+//! <https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns>
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use serde::Deserialize;
+use sovereign_relay_actors::ports::{Certainty, Failure, Health, Hold, Outcome};
+use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
+
+/// How long one device is left alone after "too many requests" without a hint.
+const DEVICE_HOLD: Duration = Duration::from_secs(60);
+/// A hint is believed within these bounds: a longer one would silence a device, or everybody, by one bad header.
+const HINT_BOUNDS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15 * 60));
+
+macro_rules! apns_reasons {
+    ($($name:ident),+ $(,)?) => {
+        /// Apple's reason strings, under their own names.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
+        pub(super) enum ApnsReason {
+            $($name,)+
+            /// Not in Apple's list, or no readable body.
+            #[serde(other)]
+            Unknown,
+        }
+
+        impl ApnsReason {
+            /// All that Apple documents.
+            pub(super) const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// As Apple writes it: a closed set, so it may be a metric label.
+            pub(super) fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)+
+                    Self::Unknown => "unknown",
+                }
+            }
+        }
+    };
+}
+
+apns_reasons! {
+    BadCollapseId, BadDeviceToken, BadExpirationDate, BadMessageId, BadPriority, BadTopic, DeviceTokenNotForTopic,
+    DuplicateHeaders, IdleTimeout, InvalidPushType, MissingDeviceToken, MissingTopic, PayloadEmpty, TopicDisallowed,
+    BadCertificate, BadCertificateEnvironment, ExpiredProviderToken, Forbidden, InvalidProviderToken,
+    MissingProviderToken, UnrelatedKeyIdInToken, BadEnvironmentKeyIdInToken, BadPath, MethodNotAllowed, ExpiredToken,
+    Unregistered, PayloadTooLarge, TooManyProviderTokenUpdates, TooManyRequests, InternalServerError,
+    ServiceUnavailable, Shutdown,
+}
+
+/// One answer, read and bounded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) reason: ApnsReason,
+    /// On 410: since when, in milliseconds.
+    pub(super) timestamp: Option<UnixMillis>,
+    pub(super) retry_after: Option<Duration>,
+    /// `apns-id` of the answer.
+    pub(super) message_id: Option<String>,
+}
+
+/// What an answer means.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Judgement {
+    /// The outcome, if this was the last try.
+    pub(super) outcome: Outcome,
+    /// Whether one more is allowed.
+    pub(super) again: Again,
+}
+
+/// One more try of an answered push.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Again {
+    /// No.
+    No,
+    /// The provider stumbled: once more, same `apns-id`.
+    Once,
+    /// This connection is of no more use for it: once more, over another.
+    OnAnotherConnection,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    reason: ApnsReason,
+    #[serde(default)]
+    timestamp: Option<serde_json::Value>,
+}
+
+impl Answer {
+    /// Reads an answer. A body that is not what Apple documents is no reason.
+    pub(super) fn new(status: StatusCode, headers: &HeaderMap, body: &[u8], now: UnixMillis) -> Self {
+        let body: Option<ErrorBody> = serde_json::from_slice(body).ok();
+        let timestamp = body.as_ref().and_then(|body| body.timestamp.as_ref()?.as_u64());
+        Self {
+            status,
+            reason: body.map_or(ApnsReason::Unknown, |body| body.reason),
+            timestamp: timestamp.map(UnixMillis),
+            retry_after: retry_after(headers, now),
+            message_id: headers
+                .get("apns-id")
+                .and_then(|id| id.to_str().ok())
+                .map(str::to_owned),
+        }
+    }
+
+    /// The outcome. `since` stands in for a missing timestamp: when the relay began the call.
+    pub(super) fn judge(self, since: UnixMillis, now: UnixMillis) -> Judgement {
+        match self.status.as_u16() {
+            200 => Judgement::last(Outcome::Sent {
+                message_id: self.message_id,
+            }),
+            201..=299 => Judgement::failed(Reason::UnknownOutcome, true),
+            400 => self.judge_bad_request(since),
+            403 => self.judge_forbidden(),
+            404 | 405 => Judgement::misconfigured(),
+            410 => self.judge_inactive(since, now),
+            413 => Judgement::failed(Reason::PayloadRejected, false),
+            429 => self.judge_too_many(),
+            500..=599 => self.judge_server_error(),
+            // Not of Apple's making: an intermediary speaks.
+            _ => Judgement::failed(Reason::ProviderUnavailable, true),
+        }
+    }
+
+    fn judge_bad_request(&self, since: UnixMillis) -> Judgement {
+        use ApnsReason as R;
+        match self.reason {
+            R::BadDeviceToken => Judgement::gone(Certainty::Conditional, Reason::BadToken, since),
+            R::DeviceTokenNotForTopic => Judgement::gone(Certainty::Conditional, Reason::WrongApp, since),
+            R::BadTopic
+            | R::MissingTopic
+            | R::TopicDisallowed
+            | R::BadExpirationDate
+            | R::BadMessageId
+            | R::BadPriority
+            | R::DuplicateHeaders
+            | R::InvalidPushType
+            | R::PayloadEmpty => Judgement::misconfigured(),
+            R::IdleTimeout => Judgement::failed(Reason::ProviderUnavailable, true).on_another_connection(),
+            R::BadCollapseId | R::MissingDeviceToken | R::PayloadTooLarge => rejected(),
+            R::BadCertificate
+            | R::BadCertificateEnvironment
+            | R::ExpiredProviderToken
+            | R::Forbidden
+            | R::InvalidProviderToken
+            | R::MissingProviderToken
+            | R::UnrelatedKeyIdInToken
+            | R::BadEnvironmentKeyIdInToken
+            | R::BadPath
+            | R::MethodNotAllowed
+            | R::TooManyProviderTokenUpdates => Judgement::misconfigured(),
+            R::ExpiredToken
+            | R::Unregistered
+            | R::TooManyRequests
+            | R::InternalServerError
+            | R::ServiceUnavailable
+            | R::Shutdown
+            | R::Unknown => rejected(),
+        }
+    }
+
+    /// Whatever the reason, it is the relay that is refused. A key that doesn't fit the connection fits a new one.
+    fn judge_forbidden(&self) -> Judgement {
+        let judgement = Judgement::misconfigured();
+        if self.reason == ApnsReason::UnrelatedKeyIdInToken {
+            return judgement.on_another_connection();
+        }
+        judgement
+    }
+
+    /// A timestamp in the future would make instances delete what they register later.
+    fn judge_inactive(&self, since: UnixMillis, now: UnixMillis) -> Judgement {
+        let gone_since = self.timestamp.map_or(since, |timestamp| timestamp.min(now));
+        match self.reason {
+            ApnsReason::Unregistered => Judgement::gone(Certainty::Certain, Reason::Unregistered, gone_since),
+            ApnsReason::ExpiredToken => Judgement::gone(Certainty::Certain, Reason::ExpiredToken, gone_since),
+            // An intermediary can say 410 too: without Apple's word for it nothing may be deleted.
+            _ => Judgement::failed(Reason::UnconfirmedToken, true),
+        }
+    }
+
+    fn judge_too_many(&self) -> Judgement {
+        if self.reason == ApnsReason::TooManyProviderTokenUpdates {
+            return Judgement::misconfigured();
+        }
+        Judgement::last(Outcome::Failed(Failure {
+            reason: Reason::DeviceThrottled,
+            retryable: true,
+            retry_after: Some(self.retry_after.unwrap_or(DEVICE_HOLD)),
+            hold: Hold::Token,
+            health: Health::Answered,
+        }))
+    }
+
+    fn judge_server_error(&self) -> Judgement {
+        let outcome = Outcome::Failed(Failure {
+            reason: Reason::ProviderUnavailable,
+            retryable: true,
+            retry_after: self.retry_after,
+            hold: if self.retry_after.is_some() {
+                Hold::Provider
+            } else {
+                Hold::Nothing
+            },
+            health: Health::Faulty,
+        });
+        let again = match (self.status, self.retry_after, self.reason) {
+            // Asked to wait: waiting is longer than a push lives.
+            (_, Some(_), _) => Again::No,
+            (_, None, ApnsReason::Shutdown) => Again::OnAnotherConnection,
+            (StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE, None, _) => Again::Once,
+            (_, None, _) => Again::No,
+        };
+        Judgement { outcome, again }
+    }
+}
+
+impl Judgement {
+    fn last(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            again: Again::No,
+        }
+    }
+
+    fn gone(certainty: Certainty, reason: Reason, since: UnixMillis) -> Self {
+        Self::last(Outcome::Gone {
+            certainty,
+            reason,
+            since,
+        })
+    }
+
+    fn failed(reason: Reason, retryable: bool) -> Self {
+        Self::last(failed(reason, retryable, Health::Answered))
+    }
+
+    fn misconfigured() -> Self {
+        Self::failed(Reason::RelayMisconfigured, false)
+    }
+
+    fn on_another_connection(self) -> Self {
+        Self {
+            again: Again::OnAnotherConnection,
+            ..self
+        }
+    }
+}
+
+fn rejected() -> Judgement {
+    Judgement::failed(Reason::PayloadRejected, false)
+}
+
+/// A failure without hint or hold.
+pub(super) fn failed(reason: Reason, retryable: bool, health: Health) -> Outcome {
+    Outcome::Failed(Failure {
+        reason,
+        retryable,
+        retry_after: None,
+        hold: Hold::Nothing,
+        health,
+    })
+}
+
+/// `Retry-After` in either form (RFC 9110, section 10.2.3), within bounds.
+fn retry_after(headers: &HeaderMap, now: UnixMillis) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let at = httpdate::parse_http_date(text)
+                .ok()?
+                .duration_since(std::time::UNIX_EPOCH)
+                .ok()?;
+            at.saturating_sub(Duration::from_millis(now.0))
+        }
+    };
+    Some(wait.clamp(HINT_BOUNDS.0, HINT_BOUNDS.1))
+}
+
+#[cfg(test)]
+mod tests;

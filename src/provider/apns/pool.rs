@@ -1,0 +1,422 @@
+//! The few connections of one environment under one set of credentials.
+//!
+//! Each push asks for a [`Lease`]: one stream of one connection. Where none is free it waits in line; where
+//! connections may be added, one is dialled on the provider's runtime. [`Slots`] decides, this carries out.
+//!
+//! ```text
+//! lease -> Slots::take, or wait -> dial task (back-off, open) -> driver task (limits, GOAWAY, end) -> next in line
+//! ```
+//!
+//! Invariant: a stream that was taken is given back when its lease is dropped, and goes to the first in line.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use metrics::{counter, gauge};
+use sovereign_relay_actors::ports::{Clock, Entropy};
+use tokio::{
+    runtime::Handle,
+    sync::{oneshot, watch},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use super::{
+    connection::{self, Driver, End, Event, Link},
+    error::ApnsReason,
+    keep_alive::KeepAliveTiming,
+    slots::{Bounds, Slots},
+};
+use crate::provider::transport::{Endpoint, Transport};
+
+/// Pushes waiting for a stream at most. The lane holds back what exceeds [`Slots::capacity`], so more than this
+/// means that limits fell under full load; the rest is answered as overload at once.
+const WAITING: usize = 16_384;
+/// Connections that answer but are of no use are replaced this often at most.
+const REPLACE_EVERY: Duration = Duration::from_secs(1);
+/// How long connections may take to say goodbye when the provider is closed.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+
+/// What all pools of one provider share, also across reloads.
+pub(super) struct Base {
+    pub(super) name: &'static str,
+    pub(super) transport: Transport,
+    pub(super) endpoint: Endpoint,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) entropy: Arc<dyn Entropy>,
+    pub(super) runtime: Handle,
+    pub(super) dial_within: Duration,
+    pub(super) keep_alive: KeepAliveTiming,
+    pub(super) bounds: Bounds,
+    pub(super) capacity: watch::Sender<usize>,
+    pub(super) tasks: Mutex<JoinSet<()>>,
+    pub(super) next_id: AtomicU64,
+}
+
+impl Base {
+    /// Runs `task` until it ends or the provider is closed or dropped.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_on(task, &self.runtime);
+    }
+
+    /// Lets the tasks end, and ends those that don't.
+    pub(super) async fn close(&self) {
+        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = timeout(CLOSE_WITHIN, async { while tasks.join_next().await.is_some() {} }).await;
+        tasks.shutdown().await;
+    }
+
+    fn jitter(&self) -> u8 {
+        let mut byte = [0];
+        self.entropy.fill(&mut byte);
+        byte[0]
+    }
+}
+
+/// The connections. Dropping it retires them.
+pub(super) struct Pool {
+    base: Arc<Base>,
+    state: Mutex<State>,
+}
+
+struct State {
+    slots: Slots,
+    links: HashMap<u64, Arc<Link>>,
+    waiting: VecDeque<oneshot::Sender<Lease>>,
+    retired: bool,
+    next_replacement: Duration,
+}
+
+/// No stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NoLease {
+    /// There was no connection until the deadline.
+    Unreachable,
+    /// There was one, but no turn until the deadline, or too many wait already.
+    Full,
+    /// These credentials are no longer in use: ask the pool that is.
+    Retired,
+}
+
+/// One stream of one connection.
+pub(super) struct Lease {
+    pool: Arc<Pool>,
+    link: Arc<Link>,
+}
+
+impl Lease {
+    pub(super) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    /// The peer answered.
+    pub(super) fn answered(&self) {
+        self.pool.lock().slots.answered(self.link.id());
+    }
+
+    /// Takes this connection out of use; what is under way on it may end.
+    pub(super) fn retire_connection(&self) {
+        self.pool.take_out(self.link.id());
+    }
+
+    /// The same for a connection that answers but is of no use, which must not cost one handshake per push.
+    pub(super) fn replace_connection(&self) {
+        let now = self.pool.base.clock.now().mono;
+        let due = {
+            let mut state = self.pool.lock();
+            let due = now >= state.next_replacement;
+            if due {
+                state.next_replacement = now + REPLACE_EVERY;
+            }
+            due
+        };
+        if due {
+            self.retire_connection();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.pool.lock().slots.give_back(self.link.id());
+        self.pool.settle();
+    }
+}
+
+impl Pool {
+    pub(super) fn new(base: Arc<Base>) -> Arc<Self> {
+        let state = State {
+            slots: Slots::new(base.bounds),
+            links: HashMap::new(),
+            waiting: VecDeque::new(),
+            retired: false,
+            next_replacement: Duration::ZERO,
+        };
+        Arc::new(Self {
+            base,
+            state: Mutex::new(state),
+        })
+    }
+
+    /// A stream within `left`, rather not of `avoid`.
+    pub(super) async fn lease(
+        self: &Arc<Self>,
+        left: Duration,
+        avoid: Option<u64>,
+    ) -> Result<Lease, NoLease> {
+        let receiver = match self.take_or_wait(avoid)? {
+            Turn::Now(lease) => return Ok(lease),
+            Turn::Later(receiver) => receiver,
+        };
+        self.settle();
+        match timeout(left, receiver).await {
+            Ok(Ok(lease)) => Ok(lease),
+            Ok(Err(_)) => Err(NoLease::Retired),
+            Err(_) if self.lock().slots.open() == 0 => Err(NoLease::Unreachable),
+            Err(_) => Err(NoLease::Full),
+        }
+    }
+
+    /// Takes all connections out of use and sends those in line away.
+    pub(super) fn retire(&self) {
+        let (links, waiting) = {
+            let mut state = self.lock();
+            state.retired = true;
+            (
+                std::mem::take(&mut state.links),
+                std::mem::take(&mut state.waiting),
+            )
+        };
+        drop(waiting);
+        links.values().for_each(|link| link.retire());
+    }
+
+    fn take_or_wait(self: &Arc<Self>, avoid: Option<u64>) -> Result<Turn, NoLease> {
+        let mut state = self.lock();
+        if state.retired {
+            return Err(NoLease::Retired);
+        }
+        state.waiting.retain(|waiter| !waiter.is_closed());
+        if state.waiting.is_empty()
+            && let Some(link) = state.take(avoid)
+        {
+            return Ok(Turn::Now(Lease {
+                pool: self.clone(),
+                link,
+            }));
+        }
+        if state.waiting.len() >= WAITING {
+            return Err(NoLease::Full);
+        }
+        let (sender, receiver) = oneshot::channel();
+        state.waiting.push_back(sender);
+        Ok(Turn::Later(receiver))
+    }
+
+    /// After anything changed: free streams go to those in line, a dial starts where one is due, and the lane
+    /// learns the capacity.
+    fn settle(self: &Arc<Self>) {
+        let mut granted = Vec::new();
+        let mut state = self.lock();
+        while let Some((waiter, link)) = state.next_in_line() {
+            granted.push((
+                waiter,
+                Lease {
+                    pool: self.clone(),
+                    link,
+                },
+            ));
+        }
+        let waiting = state.waiting.len();
+        let dial = !state.retired && state.slots.start_dial(waiting);
+        if !state.retired {
+            let capacity = state.slots.capacity();
+            self.base
+                .capacity
+                .send_if_modified(|known| std::mem::replace(known, capacity) != capacity);
+        }
+        drop(state);
+        // One that gave up meanwhile drops its lease here, which settles again.
+        granted
+            .into_iter()
+            .for_each(|(waiter, lease)| drop(waiter.send(lease)));
+        if dial {
+            self.base
+                .spawn(dial_until_open(Arc::downgrade(self), self.base.clone()));
+        }
+    }
+
+    fn opened(self: &Arc<Self>, link: Arc<Link>, driver: Driver) {
+        let id = link.id();
+        {
+            let mut state = self.lock();
+            state.slots.opened(id);
+            if state.retired {
+                return;
+            }
+            state.links.insert(id, link);
+        }
+        let counted = OpenConnection::new(self.base.name);
+        self.base.spawn(drive(
+            Arc::downgrade(self),
+            counted,
+            id,
+            driver,
+            self.base.keep_alive,
+        ));
+        self.settle();
+    }
+
+    fn take_out(self: &Arc<Self>, id: u64) {
+        let now = self.base.clock.now().mono;
+        let jitter = self.base.jitter();
+        let link = {
+            let mut state = self.lock();
+            state.slots.out(id, now, jitter);
+            state.links.remove(&id)
+        };
+        if let Some(link) = link {
+            link.retire();
+        }
+        self.settle();
+    }
+
+    fn heard(self: &Arc<Self>, id: u64, event: Event) {
+        match event {
+            Event::Limit(limit) => {
+                self.lock().slots.set_limit(id, limit);
+                self.settle();
+            }
+            Event::GoingAway(reason) => {
+                log_goaway(self.base.name, id, reason);
+                self.take_out(id);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.retire();
+    }
+}
+
+enum Turn {
+    Now(Lease),
+    Later(oneshot::Receiver<Lease>),
+}
+
+impl State {
+    fn take(&mut self, avoid: Option<u64>) -> Option<Arc<Link>> {
+        let id = self.slots.take(avoid)?;
+        self.links.get(&id).cloned()
+    }
+
+    fn next_in_line(&mut self) -> Option<(oneshot::Sender<Lease>, Arc<Link>)> {
+        while self.waiting.front().is_some_and(oneshot::Sender::is_closed) {
+            self.waiting.pop_front();
+        }
+        self.waiting.front()?;
+        let link = self.take(None)?;
+        Some((self.waiting.pop_front()?, link))
+    }
+}
+
+/// Dials until a connection is open or nobody waits for one.
+async fn dial_until_open(pool: Weak<Pool>, base: Arc<Base>) {
+    loop {
+        let Some(next_dial) = pool.upgrade().map(|pool| pool.lock().slots.next_dial()) else {
+            return;
+        };
+        sleep(base.clock.now().until(next_dial)).await;
+        if !pool.upgrade().is_some_and(|pool| pool.still_wanted()) {
+            return;
+        }
+        let id = base.next_id.fetch_add(1, Ordering::Relaxed);
+        let opened = connection::open(&base.transport, &base.endpoint, base.dial_within, id).await;
+        let Some(pool) = pool.upgrade() else { return };
+        match opened {
+            Ok((link, driver)) => return pool.opened(link, driver),
+            Err(error) => {
+                counter!("relay_apns_dial_failures_total", "provider" => base.name).increment(1);
+                tracing::warn!(provider = base.name, %error, "connecting to the provider failed");
+                pool.lock()
+                    .slots
+                    .dial_failed(base.clock.now().mono, base.jitter());
+            }
+        }
+    }
+}
+
+impl Pool {
+    /// Whether the dial under way is still of use; when not, it is over.
+    fn still_wanted(&self) -> bool {
+        let mut state = self.lock();
+        let wanted = !state.retired && state.waiting.iter().any(|waiter| !waiter.is_closed());
+        if !wanted {
+            state.slots.dial_dropped();
+        }
+        wanted
+    }
+}
+
+/// Runs one connection to its end.
+async fn drive(pool: Weak<Pool>, counted: OpenConnection, id: u64, driver: Driver, timing: KeepAliveTiming) {
+    let provider = counted.provider;
+    let tell = |event| {
+        if let Some(pool) = pool.upgrade() {
+            pool.heard(id, event);
+        }
+    };
+    let end = driver.run(timing, tell).await;
+    let reason = match end {
+        End::Done => "done",
+        End::Lost => "lost",
+        End::Silent => "silent",
+    };
+    counter!("relay_apns_connections_ended_total", "provider" => provider, "reason" => reason).increment(1);
+    tracing::info!(provider, connection = id, reason, "provider connection ended");
+    if let Some(pool) = pool.upgrade() {
+        pool.take_out(id);
+    }
+}
+
+/// Counts a connection for as long as its task lives, however it ends.
+struct OpenConnection {
+    provider: &'static str,
+}
+
+impl OpenConnection {
+    fn new(provider: &'static str) -> Self {
+        gauge!("relay_apns_connections", "provider" => provider).increment(1.0);
+        Self { provider }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        gauge!("relay_apns_connections", "provider" => self.provider).decrement(1.0);
+    }
+}
+
+fn log_goaway(provider: &'static str, connection: u64, reason: ApnsReason) {
+    counter!("relay_apns_goaways_total", "provider" => provider, "reason" => reason.as_str()).increment(1);
+    tracing::info!(
+        provider,
+        connection,
+        reason = reason.as_str(),
+        "provider said goaway"
+    );
+}
