@@ -10,7 +10,7 @@ use super::provider_runtime::ProviderRuntime;
 use crate::{
     config::Config,
     provider::{
-        apns::{ApnsConfig, ApnsConfigError, ApnsKey, ApnsProvider, Topics},
+        apns::{ApnsConfig, ApnsConfigError, ApnsKey, ApnsProvider, Topics, Tuning},
         transport::{Endpoint, TlsError, Transport},
     },
 };
@@ -107,6 +107,7 @@ fn apns_config(config: &Config, environment: Environment) -> ApnsConfig {
         key,
         topics: Topics { ios: config.apns.ios_topic.clone(), macos: config.apns.macos_topic.clone() },
         titles: config.apns.titles.clone(),
+        tuning: Tuning::default(),
     }
 }
 
