@@ -12,43 +12,40 @@
 use std::{io, net::SocketAddr, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use actix_web::web::Data;
-use futures_util::future::{BoxFuture, FutureExt, join_all};
 use sovereign_relay_actors::{
-    lane::{BreakerState, Lane, LaneConfig},
+    lane::{BreakerState, Lane},
     ports::{Clock, Entropy, Providers, StoreError},
-    push::{Answered, Push, Refusal},
-    registry::{Lanes, Registry, RegistryConfig},
 };
-use sovereign_relay_protocol::{id::InstanceId, platform::Platform, redacted::Redacted};
+use sovereign_relay_protocol::platform::Platform;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 mod listener;
 mod provider_runtime;
 mod providers;
+mod push_half;
+mod records;
+#[cfg(test)]
+mod tests;
 
+pub use self::providers::ProviderError;
 use self::{
     listener::Listener,
-    provider_runtime::ProviderRuntime,
-    providers::{Built, ProviderError, Runtimes},
+    push_half::{PushHalf, all},
+    records::Records,
 };
 use crate::{
     admin::{self, Admin},
-    auth::{self, Authority, SecretError, Secrets, authority},
+    auth::SecretError,
     clock::SystemClock,
-    config::{self, Config},
+    config::Config,
     entropy::SystemEntropy,
-    http::{
-        self, Tuning,
-        capabilities::is_configured,
-        health::Facts,
-        services::{Pushes, Services},
-    },
-    limit::{AddressLimits, EmbeddedLimits, EmbeddedOutcomes},
+    http::{self, Tuning, capabilities::is_configured, health::Facts, services::Services},
+    limit::{AddressLimits, EmbeddedLimits},
     shutdown::{Lifecycle, Phase, StopSignals},
     store::{
         Store,
-        embedded::{DataDir, EmbeddedStore, OpenError},
+        embedded::{EmbeddedStore, OpenError},
     },
 };
 
@@ -121,7 +118,14 @@ pub enum StartError {
 /// Runs the relay until SIGTERM or SIGINT and its orderly end; a second signal ends it at once.
 pub async fn run(config: Config, metrics: RenderMetrics) -> anyhow::Result<()> {
     let mut signals = StopSignals::subscribe()?;
-    let relay = start_with(config, Ports { metrics, ..Ports::default() }).await?;
+    let relay = start_with(
+        config,
+        Ports {
+            metrics,
+            ..Ports::default()
+        },
+    )
+    .await?;
     let signal = signals.next().await;
     info!(signal, "stopping");
     tokio::select! {
@@ -197,118 +201,11 @@ impl RunningRelay {
     }
 }
 
-/// Where state is kept, and who may use it.
-struct Records {
-    store: Arc<EmbeddedStore>,
-    authority: Arc<Authority>,
-    admin_token: Redacted,
-}
-
-impl Records {
-    async fn open(config: &Config, ports: &Ports) -> Result<Self, StartError> {
-        let directory = DataDir::open(&config.storage.data_dir)?;
-        let own_secret = || directory.enrollment_secret(ports.entropy.as_ref());
-        let secret = config.enrollment.secret.clone().map_or_else(own_secret, Ok)?;
-        let own_token = || directory.admin_token(ports.entropy.as_ref());
-        let admin_token = config.admin.token.clone().map_or_else(own_token, Ok)?;
-        let store = Arc::new(EmbeddedStore::open(directory)?);
-        let authority = Authority::open(authority::Parts {
-            store: store.clone(),
-            secrets: Some(Secrets::new(secret, config.enrollment.previous_secrets.clone())?),
-            mode: enrollment_mode(config.enrollment.mode),
-            entropy: ports.entropy.clone(),
-        });
-        Ok(Self { store, authority: Arc::new(authority.await?), admin_token })
-    }
-}
-
-fn enrollment_mode(configured: config::EnrollmentMode) -> auth::EnrollmentMode {
-    match configured {
-        config::EnrollmentMode::Open => auth::EnrollmentMode::Open,
-        config::EnrollmentMode::Invite => auth::EnrollmentMode::Invite,
-        config::EnrollmentMode::Closed => auth::EnrollmentMode::Closed,
-    }
-}
-
-/// Everything between the HTTP side and the providers.
-struct PushHalf {
-    registry: Registry,
-    lanes: Lanes,
-    built: Built,
-    runtimes: Runtimes,
-    limits: Arc<EmbeddedLimits>,
-}
-
-impl PushHalf {
-    fn start(config: &Config, ports: &Ports, store: &Arc<EmbeddedStore>) -> Result<Self, StartError> {
-        let runtimes = Runtimes::start().map_err(StartError::Thread)?;
-        let built = match &ports.providers {
-            Some(providers) => Built::brought(providers.clone()),
-            None => Built::configured(config, &runtimes, &ports.clock, &ports.entropy)?,
-        };
-        let lanes = lanes(&built.providers, &runtimes, &ports.clock);
-        let limits = Arc::new(EmbeddedLimits::new());
-        let registry = Registry::start(
-            registry_config(config, &built.providers),
-            lanes.clone(),
-            store.clone(),
-            limits.clone(),
-            Arc::new(EmbeddedOutcomes::new()),
-            ports.clock.clone(),
-            ports.entropy.clone(),
-        );
-        Ok(Self { registry, lanes, built, runtimes, limits })
-    }
-
-    async fn close(self) {
-        self.registry.close().await;
-        join_all(all(&self.lanes).map(Lane::close)).await;
-        self.built.close().await;
-        self.runtimes.stop().await;
-    }
-}
-
-fn lanes(providers: &Providers, runtimes: &Runtimes, clock: &Arc<dyn Clock>) -> Lanes {
-    let lane = |provider: &Arc<_>, runtime: &ProviderRuntime| {
-        Lane::new(Arc::clone(provider), clock.clone(), runtime.handle(), LaneConfig::default())
-    };
-    Lanes {
-        apns_production: lane(&providers.apns_production, &runtimes.apns_production),
-        apns_sandbox: lane(&providers.apns_sandbox, &runtimes.apns_sandbox),
-        fcm: lane(&providers.fcm, &runtimes.fcm),
-        wns: lane(&providers.wns, &runtimes.wns),
-    }
-}
-
-fn all(lanes: &Lanes) -> [&Lane; 4] {
-    [&lanes.apns_production, &lanes.apns_sandbox, &lanes.fcm, &lanes.wns]
-}
-
-fn registry_config(config: &Config, providers: &Providers) -> RegistryConfig {
-    RegistryConfig {
-        arbiters: threads(config.listen.arbiters),
-        push_deadline: config.timeouts.push_deadline,
-        titles: config.apns.titles.clone(),
-        default_environment: providers.default_environment,
-        channel_rule: providers.channel_rule.clone(),
-        per_minute: config.limits.pushes_per_minute,
-        ..RegistryConfig::default()
-    }
-}
-
 /// One per CPU unless the operator says otherwise.
 fn threads(configured: Option<NonZeroUsize>) -> usize {
-    configured.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
-}
-
-impl Pushes for Registry {
-    fn push(&self, instance: InstanceId, push: Push) -> BoxFuture<'_, Result<Answered, Refusal>> {
-        Self::push(self, instance, push).boxed()
-    }
-
-    fn refresh(&self, instance: InstanceId) -> BoxFuture<'_, ()> {
-        Self::refresh(self, instance).boxed()
-    }
+    configured
+        .or_else(|| thread::available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get)
 }
 
 fn services(
@@ -341,7 +238,9 @@ fn facts(records: &Records, push: &PushHalf) -> Box<dyn Fn() -> Facts + Send + S
     let (providers, lanes) = (push.built.providers.clone(), push.lanes.clone());
     Box::new(move || Facts {
         enrollment_secret: authority.is_configured(),
-        any_platform: Platform::ALL.into_iter().any(|platform| is_configured(&providers, platform)),
+        any_platform: Platform::ALL
+            .into_iter()
+            .any(|platform| is_configured(&providers, platform)),
         store_works: store.fault().is_none(),
         unreachable_providers: all(&lanes)
             .map(Lane::snapshot)
@@ -354,9 +253,13 @@ fn facts(records: &Records, push: &PushHalf) -> Box<dyn Fn() -> Facts + Send + S
 
 fn listen_public(config: &Config, ports: &Ports, services: Data<Services>) -> Result<Listener, StartError> {
     let grace = config.timeouts.drain_grace;
-    let limits = ports.tuning.public(threads(config.listen.workers), STOP_TIME.saturating_sub(grace + CLOSING_REST));
+    let limits = ports.tuning.public(
+        threads(config.listen.workers),
+        STOP_TIME.saturating_sub(grace + CLOSING_REST),
+    );
     let address = config.listen.address;
-    let bound = http::bind(address, limits, services).map_err(|cause| StartError::Listen { address, cause })?;
+    let bound =
+        http::bind(address, limits, services).map_err(|cause| StartError::Listen { address, cause })?;
     Ok(Listener::run(bound))
 }
 
@@ -376,14 +279,21 @@ fn listen_admin(
         render()
     };
     let token = Some(records.admin_token.clone());
-    let admin = Data::new(Admin { services, token, metrics: Arc::new(metrics) });
+    let admin = Data::new(Admin {
+        services,
+        token,
+        metrics: Arc::new(metrics),
+    });
     let address = config.admin.listen;
     let bound = admin::bind(address, ports.tuning.admin(), admin)
         .map_err(|cause| StartError::Listen { address, cause })?;
     Ok(Listener::run(bound))
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a gauge is a float, and counts stay far below 2^52")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float, and counts stay far below 2^52"
+)]
 fn count(number: usize) -> f64 {
     number as f64
 }

@@ -55,7 +55,10 @@ impl Lifecycle {
     /// Where it stands.
     pub fn phase(&self) -> Phase {
         let number = self.0.load(Ordering::Acquire);
-        Phase::ALL.into_iter().find(|phase| *phase as u8 == number).unwrap_or(Phase::Closing)
+        Phase::ALL
+            .into_iter()
+            .find(|phase| *phase as u8 == number)
+            .unwrap_or(Phase::Closing)
     }
 
     /// Goes on to `phase`; an earlier one than now is ignored, so that two parts that hear of the stop at
@@ -74,7 +77,10 @@ pub struct StopSignals {
 impl StopSignals {
     /// Subscribes. From here on SIGTERM and SIGINT no longer end the process by themselves.
     pub fn subscribe() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// The next signal's name.

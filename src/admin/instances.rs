@@ -66,14 +66,20 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D:
 }
 
 pub(super) async fn list(request: HttpRequest, admin: Data<Admin>) -> Result<HttpResponse, ApiError> {
-    let page = Query::<Page>::from_query(request.query_string()).map_err(|_| ApiError::invalid(EXPECTED_PAGE))?;
-    let after = page.after.as_deref().map(|id| InstanceId::parse(id).ok_or_else(|| ApiError::invalid(EXPECTED_PAGE)));
+    let page =
+        Query::<Page>::from_query(request.query_string()).map_err(|_| ApiError::invalid(EXPECTED_PAGE))?;
+    let after = page
+        .after
+        .as_deref()
+        .map(|id| InstanceId::parse(id).ok_or_else(|| ApiError::invalid(EXPECTED_PAGE)));
     let limit = page.limit.unwrap_or(RECORDS_PAGE);
     if !(1..=RECORDS_PAGE).contains(&limit) {
         return Err(ApiError::invalid(EXPECTED_PAGE));
     }
     let instances = admin.services.authority.list(after.transpose()?, limit).await?;
-    let next = (instances.len() == limit).then(|| instances.last().map(|view| view.instance_id)).flatten();
+    let next = (instances.len() == limit)
+        .then(|| instances.last().map(|view| view.instance_id))
+        .flatten();
     Ok(HttpResponse::Ok().json(Listed { instances, next }))
 }
 
@@ -115,7 +121,11 @@ pub(super) async fn revoke(
     admin: Data<Admin>,
 ) -> Result<HttpResponse, ApiError> {
     let instance = parse_id(&request, &id)?;
-    admin.services.authority.revoke(instance, admin.services.now()).await?;
+    admin
+        .services
+        .authority
+        .revoke(instance, admin.services.now())
+        .await?;
     refreshed(&admin, instance).await
 }
 
@@ -136,7 +146,8 @@ pub(super) async fn limit(
 }
 
 fn parse_id(request: &HttpRequest, id: &str) -> Result<InstanceId, ApiError> {
-    let instance = InstanceId::parse(id).ok_or_else(|| ApiError::invalid("the path must name an instance by its id"))?;
+    let instance =
+        InstanceId::parse(id).ok_or_else(|| ApiError::invalid("the path must name an instance by its id"))?;
     RequestNotes::of(request).instance(instance);
     Ok(instance)
 }
@@ -144,13 +155,18 @@ fn parse_id(request: &HttpRequest, id: &str) -> Result<InstanceId, ApiError> {
 fn suspension(wanted: WantedSuspension, admin: &Admin) -> Result<Suspension, ApiError> {
     let said = (1..=REASON_CHARS).contains(&wanted.reason.chars().count())
         && !wanted.reason.chars().any(char::is_control);
-    let ends = wanted.seconds.is_none_or(|seconds| (1..=SUSPENSION_SECONDS).contains(&seconds));
+    let ends = wanted
+        .seconds
+        .is_none_or(|seconds| (1..=SUSPENSION_SECONDS).contains(&seconds));
     if !said || !ends {
         return Err(ApiError::invalid(EXPECTED_SUSPENSION));
     }
     let now = admin.services.now().unix;
     let until = wanted.seconds.map(|seconds| now.plus_millis(seconds * 1000));
-    Ok(Suspension { until, reason: wanted.reason })
+    Ok(Suspension {
+        until,
+        reason: wanted.reason,
+    })
 }
 
 /// Answers with the new state, once the instance's actor works by it.

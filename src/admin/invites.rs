@@ -45,12 +45,21 @@ pub(super) async fn create(
     if !(1..=LONGEST_SECONDS).contains(&ttl_seconds) {
         return Err(ApiError::invalid(EXPECTED));
     }
-    let (invite, view) =
-        services.authority.create_invite(Duration::from_secs(ttl_seconds), services.now()).await?;
-    Ok(HttpResponse::Ok().json(Created { invite: invite.expose(), expires_at: view.expires_at }))
+    let (invite, view) = services
+        .authority
+        .create_invite(Duration::from_secs(ttl_seconds), services.now())
+        .await?;
+    Ok(HttpResponse::Ok().json(Created {
+        invite: invite.expose(),
+        expires_at: view.expires_at,
+    }))
 }
 
 pub(super) async fn list(admin: Data<Admin>) -> Result<HttpResponse, ApiError> {
-    let invites = admin.services.authority.list_invites(admin.services.now()).await?;
+    let invites = admin
+        .services
+        .authority
+        .list_invites(admin.services.now())
+        .await?;
     Ok(HttpResponse::Ok().json(Outstanding { invites }))
 }

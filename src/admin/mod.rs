@@ -18,10 +18,7 @@ use sovereign_relay_protocol::{error::ErrorCode, redacted::Redacted};
 use subtle::ConstantTimeEq;
 
 use crate::http::{
-    self, Bound, ListenerLimits,
-    error::ApiError,
-    extract::bearer::bearer,
-    get, only, readable,
+    self, Bound, ListenerLimits, error::ApiError, extract::bearer::bearer, get, only, post, readable,
     services::Services,
 };
 
@@ -49,22 +46,25 @@ pub(crate) fn bind(address: SocketAddr, limits: ListenerLimits, admin: Data<Admi
 }
 
 fn routes(config: &mut ServiceConfig) {
+    let (_, invites) = only("GET, HEAD, POST", "/invites", readable().to(invites::list));
+    let (_, revocations) = only(
+        "GET, HEAD, PUT",
+        "/revocations",
+        readable().to(revocations::export),
+    );
     let api = web::scope("/admin/v1")
-        .service(
-            only("GET, HEAD, POST", "/invites", readable().to(invites::list)).route(web::post().to(invites::create)),
-        )
-        .service(get("/instances", readable().to(instances::list)))
-        .service(get("/instances/{id}", readable().to(instances::show)))
-        .service(http::post("/instances/{id}/suspend", web::post().to(instances::suspend)))
-        .service(http::post("/instances/{id}/resume", web::post().to(instances::resume)))
-        .service(http::post("/instances/{id}/revoke", web::post().to(instances::revoke)))
-        .service(http::post("/instances/{id}/limit", web::post().to(instances::limit)))
-        .service(
-            only("GET, HEAD, PUT", "/revocations", readable().to(revocations::export))
-                .route(web::put().to(revocations::import)),
-        )
+        .service(invites.route(web::post().to(invites::create)))
+        .service(revocations.route(web::put().to(revocations::import)))
+        .service(get("/instances", readable().to(instances::list)).1)
+        .service(get("/instances/{id}", readable().to(instances::show)).1)
+        .service(post("/instances/{id}/suspend", web::post().to(instances::suspend)).1)
+        .service(post("/instances/{id}/resume", web::post().to(instances::resume)).1)
+        .service(post("/instances/{id}/revoke", web::post().to(instances::revoke)).1)
+        .service(post("/instances/{id}/limit", web::post().to(instances::limit)).1)
         .wrap(from_fn(authorize));
-    config.service(get("/metrics", readable().to(metrics))).service(api);
+    config
+        .service(get("/metrics", readable().to(metrics)).1)
+        .service(api);
 }
 
 /// Before anything else under `/admin/v1`, also before a 404.
@@ -76,11 +76,16 @@ async fn authorize(request: ServiceRequest, next: Next<BoxBody>) -> Result<Servi
 fn check_token(request: &HttpRequest) -> Result<(), ApiError> {
     let admin = request.app_data::<Data<Admin>>().ok_or_else(ApiError::internal)?;
     let Some(token) = &admin.token else {
-        return Err(ApiError::new(ErrorCode::NotConfigured, "there is no admin API: set RELAY_ADMIN_TOKEN"));
+        return Err(ApiError::new(
+            ErrorCode::NotConfigured,
+            "there is no admin API: set RELAY_ADMIN_TOKEN",
+        ));
     };
     let given = bearer(request.headers())?;
     let equal = given.is_some_and(|given| given.expose().as_bytes().ct_eq(token.expose().as_bytes()).into());
-    equal.then_some(()).ok_or_else(|| ApiError::unauthorized("the admin token is needed: Authorization: Bearer <token>"))
+    equal
+        .then_some(())
+        .ok_or_else(|| ApiError::unauthorized("the admin token is needed: Authorization: Bearer <token>"))
 }
 
 async fn metrics(admin: Data<Admin>) -> HttpResponse {

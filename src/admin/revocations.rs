@@ -20,7 +20,9 @@ struct Imported {
 
 pub(super) async fn export(admin: Data<Admin>) -> HttpResponse {
     let list = admin.services.authority.export_revocations();
-    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/json")).body(list)
+    HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "application/json"))
+        .body(list)
 }
 
 /// Joins the list in: nothing that is refused today is let in again by it.

@@ -19,7 +19,11 @@ impl Listener {
     /// Runs a bound server on the current actix system.
     pub(super) fn run(bound: Bound) -> Self {
         let handle = bound.server.handle();
-        Self { address: bound.address, handle, task: actix_rt::spawn(bound.server) }
+        Self {
+            address: bound.address,
+            handle,
+            task: actix_rt::spawn(bound.server),
+        }
     }
 
     /// Stops accepting at once, closes idle connections, and lets the others finish their request within the

@@ -19,7 +19,9 @@ pub(crate) struct ProviderRuntime {
 impl ProviderRuntime {
     /// Starts the thread, named after the provider.
     pub(crate) fn start(name: &'static str) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
@@ -27,7 +29,11 @@ impl ProviderRuntime {
             let _ = runtime.block_on(stopped);
             runtime.shutdown_timeout(LAST_BLOCKING_WORK);
         })?;
-        Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
+        Ok(Self {
+            handle,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 
     /// Where to spawn.
@@ -53,7 +59,11 @@ mod tests {
     #[tokio::test]
     async fn work_runs_on_the_thread_named_after_the_provider() {
         let runtime = ProviderRuntime::start("wns").unwrap();
-        let name = runtime.handle().spawn(async { thread::current().name().map(str::to_owned) }).await.unwrap();
+        let name = runtime
+            .handle()
+            .spawn(async { thread::current().name().map(str::to_owned) })
+            .await
+            .unwrap();
         assert_eq!(name.as_deref(), Some("wns"));
         runtime.stop().await;
     }

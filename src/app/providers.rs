@@ -45,7 +45,12 @@ impl Runtimes {
     }
 
     pub(super) async fn stop(self) {
-        futures_util::join!(self.apns_production.stop(), self.apns_sandbox.stop(), self.fcm.stop(), self.wns.stop());
+        futures_util::join!(
+            self.apns_production.stop(),
+            self.apns_sandbox.stop(),
+            self.fcm.stop(),
+            self.wns.stop()
+        );
     }
 }
 
@@ -58,7 +63,10 @@ pub(super) struct Built {
 impl Built {
     /// Clients that the caller brought along; it ends them itself.
     pub(super) fn brought(providers: Providers) -> Self {
-        Self { providers, apns: Vec::new() }
+        Self {
+            providers,
+            apns: Vec::new(),
+        }
     }
 
     /// Clients by configuration. One without credentials is made too: it has no scope, which answers
@@ -72,7 +80,13 @@ impl Built {
         let transport = Transport::new(config.tls.extra_ca.as_deref())?;
         let apns = |environment, runtime: &ProviderRuntime| {
             let wanted = apns_config(config, environment);
-            ApnsProvider::new(wanted, transport.clone(), clock.clone(), entropy.clone(), runtime.handle())
+            ApnsProvider::new(
+                wanted,
+                transport.clone(),
+                clock.clone(),
+                entropy.clone(),
+                runtime.handle(),
+            )
         };
         let production = apns(Environment::Production, &runtimes.apns_production)?;
         let sandbox = apns(Environment::Sandbox, &runtimes.apns_sandbox)?;
@@ -84,7 +98,10 @@ impl Built {
             default_environment: config.apns.default_environment,
             channel_rule: config.wns.channel_rule.clone(),
         };
-        Ok(Self { providers, apns: vec![production, sandbox] })
+        Ok(Self {
+            providers,
+            apns: vec![production, sandbox],
+        })
     }
 
     /// Ends all connections.
@@ -96,16 +113,24 @@ impl Built {
 }
 
 fn apns_config(config: &Config, environment: Environment) -> ApnsConfig {
-    let key = config.apns.key(environment).as_ref().ok().map(|credential| ApnsKey {
-        pem: credential.key_pem.expose().into(),
-        key_id: credential.key_id.clone(),
-        team_id: credential.team_id.clone(),
-    });
+    let key = config
+        .apns
+        .key(environment)
+        .as_ref()
+        .ok()
+        .map(|credential| ApnsKey {
+            pem: credential.key_pem.expose().into(),
+            key_id: credential.key_id.clone(),
+            team_id: credential.team_id.clone(),
+        });
     ApnsConfig {
         environment,
         endpoint: endpoint(config.apns.endpoint(environment)),
         key,
-        topics: Topics { ios: config.apns.ios_topic.clone(), macos: config.apns.macos_topic.clone() },
+        topics: Topics {
+            ios: config.apns.ios_topic.clone(),
+            macos: config.apns.macos_topic.clone(),
+        },
         titles: config.apns.titles.clone(),
         tuning: Tuning::default(),
     }
@@ -143,7 +168,9 @@ impl sovereign_relay_actors::ports::PushProvider for NotYet {
         &self,
         _delivery: sovereign_relay_actors::ports::Delivery,
     ) -> futures_util::future::BoxFuture<'static, sovereign_relay_actors::ports::Outcome> {
-        Box::pin(std::future::ready(sovereign_relay_actors::ports::Outcome::Unreachable))
+        Box::pin(std::future::ready(
+            sovereign_relay_actors::ports::Outcome::Unreachable,
+        ))
     }
 }
 
@@ -154,8 +181,15 @@ mod tests {
     #[test]
     fn an_endpoint_keeps_host_port_and_scheme() {
         let of = |text: &str| endpoint(&text.parse().unwrap());
-        let expected = |host: &str, port, tls| Endpoint { host: host.to_owned(), port, tls };
-        assert_eq!(of("https://api.push.apple.com"), expected("api.push.apple.com", 443, true));
+        let expected = |host: &str, port, tls| Endpoint {
+            host: host.to_owned(),
+            port,
+            tls,
+        };
+        assert_eq!(
+            of("https://api.push.apple.com"),
+            expected("api.push.apple.com", 443, true)
+        );
         assert_eq!(of("https://127.0.0.1:2197"), expected("127.0.0.1", 2197, true));
         assert_eq!(of("http://[::1]:8080"), expected("::1", 8080, false));
     }

@@ -59,8 +59,12 @@ pub(crate) async fn push_batch(
 /// A slow message holds nothing up but its own place: whatever ends first makes room for the next.
 async fn deliver(services: &Services, holder: &KeyHolder, address: IpAddr, batch: Batch) -> Vec<BatchResult> {
     let numbered = batch.messages.into_iter().enumerate();
-    let calls = numbered.map(|(place, message)| async move { (place, one(services, holder, address, message).await) });
-    let mut results: Vec<_> = stream::iter(calls).buffer_unordered(BATCH_PARALLEL).collect().await;
+    let calls = numbered
+        .map(|(place, message)| async move { (place, one(services, holder, address, message).await) });
+    let mut results: Vec<_> = stream::iter(calls)
+        .buffer_unordered(BATCH_PARALLEL)
+        .collect()
+        .await;
     results.sort_unstable_by_key(|(place, _)| *place);
     results.into_iter().map(|(_, result)| result).collect()
 }
@@ -83,7 +87,10 @@ async fn try_one(
     address: IpAddr,
     message: Result<PushBody, InvalidPush>,
 ) -> Result<BatchResult, ApiError> {
-    let PushBody { message, instance_key } = message?;
+    let PushBody {
+        message,
+        instance_key,
+    } = message?;
     if instance_key.is_some_and(|key| key != holder.key) {
         return Err(caller::keys_differ());
     }
@@ -94,9 +101,19 @@ async fn try_one(
 fn log_summary(results: &[BatchResult]) {
     use sovereign_relay_protocol::push::PushResult::{Failed, InvalidToken, Sent};
     let with = |wanted| {
-        let matching = |result: &&BatchResult| matches!(result, BatchResult::Answer(answer) if answer.result == wanted);
+        let matching =
+            |result: &&BatchResult| matches!(result, BatchResult::Answer(answer) if answer.result == wanted);
         results.iter().filter(matching).count()
     };
-    let refused = results.iter().filter(|result| matches!(result, BatchResult::Refused { .. })).count();
-    info!(sent = with(Sent), invalid_token = with(InvalidToken), failed = with(Failed), refused, "batch answered");
+    let refused = results
+        .iter()
+        .filter(|result| matches!(result, BatchResult::Refused { .. }))
+        .count();
+    info!(
+        sent = with(Sent),
+        invalid_token = with(InvalidToken),
+        failed = with(Failed),
+        refused,
+        "batch answered"
+    );
 }

@@ -1,7 +1,7 @@
 //! `GET /v1/capabilities`: what will work here. Needs no key.
 
 use actix_web::{HttpResponse, web::Data};
-use sovereign_relay_actors::ports::{PushProvider, Providers};
+use sovereign_relay_actors::ports::{Providers, PushProvider};
 use sovereign_relay_protocol::{
     capabilities::{Capabilities, PerPlatform, PushLimits, Signaling},
     envelope::{self, AlertTitles},
@@ -67,7 +67,10 @@ fn payload_bytes(platform: Platform, titles: &AlertTitles) -> usize {
             limits::APNS_BODY_BYTES.saturating_sub(envelope::apns_body(&nothing, titles.of(platform)).len())
         }
         Platform::Android => {
-            let keys: usize = envelope::fcm_data(&nothing).iter().map(|(key, _)| key.len()).sum();
+            let keys: usize = envelope::fcm_data(&nothing)
+                .iter()
+                .map(|(key, _)| key.len())
+                .sum();
             limits::FCM_DATA_BYTES.saturating_sub(keys)
         }
         Platform::Windows => limits::WNS_BODY_BYTES,
@@ -80,10 +83,14 @@ mod tests {
 
     #[test]
     fn the_payload_limits_are_exactly_what_the_size_check_lets_through() {
-        let titles = AlertTitles { ios: " ".to_owned(), macos: "A \"new\" message".to_owned() };
+        let titles = AlertTitles {
+            ios: " ".to_owned(),
+            macos: "A \"new\" message".to_owned(),
+        };
         for platform in Platform::ALL {
             let most = payload_bytes(platform, &titles);
-            let fits = |length| envelope::check_size(platform, &Redacted::new("A".repeat(length)), &titles).is_ok();
+            let fits =
+                |length| envelope::check_size(platform, &Redacted::new("A".repeat(length)), &titles).is_ok();
             assert!(fits(most), "{platform:?}");
             assert!(!fits(most + 1), "{platform:?}");
         }

@@ -62,7 +62,11 @@ pub(crate) struct RequestNotes {
 impl RequestNotes {
     /// The notes of a request.
     pub(crate) fn of(request: &HttpRequest) -> Rc<Self> {
-        request.extensions().get::<Rc<Self>>().cloned().unwrap_or_default()
+        request
+            .extensions()
+            .get::<Rc<Self>>()
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Who called.
@@ -90,7 +94,9 @@ pub(crate) async fn observe(
     let closes = observer.lifecycle.phase() >= Phase::Draining;
     let line = AccessLine::begin(observer, &request, notes);
     async move {
-        let routed = AssertUnwindSafe(async { next.call(request).await }).catch_unwind().await;
+        let routed = AssertUnwindSafe(async { next.call(request).await })
+            .catch_unwind()
+            .await;
         let answered = routed.unwrap_or_else(|_| Err(after_panic()));
         line.end(&answered);
         finish(answered, Frame { id, closes })
@@ -107,7 +113,10 @@ fn after_panic() -> Error {
 }
 
 fn request_id(headers: &HeaderMap, entropy: &dyn Entropy) -> RequestId {
-    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).and_then(RequestId::from_caller);
+    let given = headers
+        .get(REQUEST_ID)
+        .and_then(|value| value.to_str().ok())
+        .and_then(RequestId::from_caller);
     given.unwrap_or_else(|| {
         let mut bytes = [0; 16];
         entropy.fill(&mut bytes);
@@ -166,13 +175,23 @@ impl AccessLine {
     fn begin(observer: Observer, request: &ServiceRequest, notes: Rc<RequestNotes>) -> Self {
         let began = observer.clock.now().mono;
         let route = request.match_pattern().unwrap_or_else(|| NO_ROUTE.to_owned());
-        Self { observer, notes, method: method_name(request.method()), route, began, ended: false }
+        Self {
+            observer,
+            notes,
+            method: method_name(request.method()),
+            route,
+            began,
+            ended: false,
+        }
     }
 
     fn end(mut self, answered: &Result<ServiceResponse<BoxBody>, Error>) {
         self.ended = true;
         let (status, code) = match answered {
-            Ok(response) => (response.status().as_u16(), response.response().error().and_then(code_of)),
+            Ok(response) => (
+                response.status().as_u16(),
+                response.response().error().and_then(code_of),
+            ),
             Err(error) => (error.as_response_error().status_code().as_u16(), code_of(error)),
         };
         self.write(status, code);
@@ -212,7 +231,12 @@ impl AccessLine {
 impl Drop for AccessLine {
     fn drop(&mut self) {
         if !self.ended {
-            info!(listener = self.observer.listener, method = self.method, route = self.route, "client went away");
+            info!(
+                listener = self.observer.listener,
+                method = self.method,
+                route = self.route,
+                "client went away"
+            );
             counter!("relay_http_abandoned_total", "listener" => self.observer.listener, "route" => self.route.clone()).increment(1);
         }
     }

@@ -45,7 +45,11 @@ pub(crate) async fn enroll(
     let wanted = EnrollRequest::parse(&body)?;
     let address = services.address(&request)?;
     services.spend_enrollment(address)?;
-    let enrollment = Enrollment { request: wanted, invite, address };
+    let enrollment = Enrollment {
+        request: wanted,
+        invite,
+        address,
+    };
     let enrolled = services.authority.enroll(enrollment, services.now()).await?;
     RequestNotes::of(&request).instance(enrolled.instance_id);
     Ok(HttpResponse::Ok().json(enrolled))
@@ -72,7 +76,10 @@ pub(crate) async fn rotate(
     let body = services.body(&request, payload, limits::BODY_BYTES).await?;
     let wanted = RotateRequest::parse(&body)?;
     services.spend_enrollment(services.address(&request)?)?;
-    let rotated = services.authority.rotate(&holder.key, wanted, services.now()).await?;
+    let rotated = services
+        .authority
+        .rotate(&holder.key, wanted, services.now())
+        .await?;
     Ok(HttpResponse::Ok().json(rotated))
 }
 
@@ -86,7 +93,10 @@ pub(crate) async fn rotate(
     security(("instanceKey" = [])),
     responses((status = 204, description = "Withdrawn"))
 )]
-pub(crate) async fn withdraw(request: HttpRequest, services: Data<Services>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn withdraw(
+    request: HttpRequest,
+    services: Data<Services>,
+) -> Result<HttpResponse, ApiError> {
     services.take_work()?;
     let holder = caller::required(&request, &services)?;
     services.spend_enrollment(services.address(&request)?)?;

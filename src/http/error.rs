@@ -37,7 +37,9 @@ impl ApiError {
     /// A refusal with one sentence for the person who reads it. The sentence names fields, never their content.
     pub(crate) fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         let passes = match code {
-            ErrorCode::RateLimited | ErrorCode::SendFailed | ErrorCode::Overloaded | ErrorCode::Draining => true,
+            ErrorCode::RateLimited | ErrorCode::SendFailed | ErrorCode::Overloaded | ErrorCode::Draining => {
+                true
+            }
             ErrorCode::InvalidRequest
             | ErrorCode::Unauthorized
             | ErrorCode::Revoked
@@ -56,7 +58,13 @@ impl ApiError {
             | ErrorCode::PlatformNotConfigured => false,
         };
         let retry_after = passes.then_some(SHORTEST_RETRY);
-        Self { code, message: message.into(), retry_after, allow: None, closes_connection: false }
+        Self {
+            code,
+            message: message.into(),
+            retry_after,
+            allow: None,
+            closes_connection: false,
+        }
     }
 
     /// 400.
@@ -71,38 +79,63 @@ impl ApiError {
 
     /// 404 of a path that no route has.
     pub(crate) fn no_route() -> Self {
-        Self::new(ErrorCode::NotFound, "there is no such route; GET /openapi.json lists them")
+        Self::new(
+            ErrorCode::NotFound,
+            "there is no such route; GET /openapi.json lists them",
+        )
     }
 
     /// 405 with what would work.
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
-        let error = Self::new(ErrorCode::MethodNotAllowed, format!("this route answers {allow} only"));
-        Self { allow: Some(allow), ..error }
+        let error = Self::new(
+            ErrorCode::MethodNotAllowed,
+            format!("this route answers {allow} only"),
+        );
+        Self {
+            allow: Some(allow),
+            ..error
+        }
     }
 
     /// 500. The cause belongs in the log.
     pub(crate) fn internal() -> Self {
-        Self::new(ErrorCode::InternalError, "the relay failed on this request; its log has the cause")
+        Self::new(
+            ErrorCode::InternalError,
+            "the relay failed on this request; its log has the cause",
+        )
     }
 
     /// 503 of a relay that stops.
     pub(crate) fn draining() -> Self {
-        Self::new(ErrorCode::Draining, "this relay is stopping; try again, another one may answer").closing()
+        Self::new(
+            ErrorCode::Draining,
+            "this relay is stopping; try again, another one may answer",
+        )
+        .closing()
     }
 
     /// 503 of a store that failed. Its cause was logged where it happened.
     fn store(code: ErrorCode) -> Self {
-        Self::new(code, "the relay could not reach its records; asking again is safe")
+        Self::new(
+            code,
+            "the relay could not reach its records; asking again is safe",
+        )
     }
 
     /// With the moment from which a retry is useful.
     pub(crate) fn retry_after(self, after: impl Into<Option<Duration>>) -> Self {
-        Self { retry_after: after.into().or(self.retry_after), ..self }
+        Self {
+            retry_after: after.into().or(self.retry_after),
+            ..self
+        }
     }
 
     /// The rest of the request is not worth reading: the answer ends the connection.
     pub(crate) fn closing(self) -> Self {
-        Self { closes_connection: true, ..self }
+        Self {
+            closes_connection: true,
+            ..self
+        }
     }
 
     /// Stable code.
@@ -153,7 +186,10 @@ impl ResponseError for ApiError {
         if self.closes_connection {
             response.force_close();
         }
-        response.json(ErrorBody { error: self.code, message: self.message.clone().into_owned() })
+        response.json(ErrorBody {
+            error: self.code,
+            message: self.message.clone().into_owned(),
+        })
     }
 }
 
@@ -239,17 +275,20 @@ impl From<ImportError> for ApiError {
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Suspended { retry_after } => {
-                Self::new(ErrorCode::Suspended, "this instance is suspended; ask the relay's operator")
-                    .retry_after(retry_after)
-            }
-            Refusal::PayloadTooLarge => {
-                Self::new(ErrorCode::PayloadTooLarge, "encryptedPayload is larger than this platform's provider takes")
-            }
-            Refusal::RateLimited { retry_after } => {
-                Self::new(ErrorCode::RateLimited, "too many pushes; try again when Retry-After is over")
-                    .retry_after(retry_after)
-            }
+            Refusal::Suspended { retry_after } => Self::new(
+                ErrorCode::Suspended,
+                "this instance is suspended; ask the relay's operator",
+            )
+            .retry_after(retry_after),
+            Refusal::PayloadTooLarge => Self::new(
+                ErrorCode::PayloadTooLarge,
+                "encryptedPayload is larger than this platform's provider takes",
+            ),
+            Refusal::RateLimited { retry_after } => Self::new(
+                ErrorCode::RateLimited,
+                "too many pushes; try again when Retry-After is over",
+            )
+            .retry_after(retry_after),
             Refusal::IdempotencyConflict => Self::new(
                 ErrorCode::IdempotencyConflict,
                 "this idempotency key was used for another message; use a new one",
@@ -258,14 +297,16 @@ impl From<Refusal> for ApiError {
                 ErrorCode::PlatformNotConfigured,
                 "this relay has no credentials for this platform; GET /v1/capabilities lists what it has",
             ),
-            Refusal::SendFailed { retry_after } => {
-                Self::new(ErrorCode::SendFailed, "the provider could not be reached; the push was not sent")
-                    .retry_after(retry_after)
-            }
-            Refusal::Overloaded { retry_after } => {
-                Self::new(ErrorCode::Overloaded, "too much is waiting for this provider; the push was not sent")
-                    .retry_after(retry_after)
-            }
+            Refusal::SendFailed { retry_after } => Self::new(
+                ErrorCode::SendFailed,
+                "the provider could not be reached; the push was not sent",
+            )
+            .retry_after(retry_after),
+            Refusal::Overloaded { retry_after } => Self::new(
+                ErrorCode::Overloaded,
+                "too much is waiting for this provider; the push was not sent",
+            )
+            .retry_after(retry_after),
             Refusal::Draining => Self::draining(),
             Refusal::Internal => Self::internal(),
         }
@@ -284,10 +325,16 @@ mod tests {
         for code in ErrorCode::ALL {
             let response = ApiError::new(code, "a sentence").error_response();
             assert_eq!(response.status().as_u16(), code.status());
-            assert_eq!(response.headers().get(header::CONTENT_TYPE).unwrap(), "application/json");
+            assert_eq!(
+                response.headers().get(header::CONTENT_TYPE).unwrap(),
+                "application/json"
+            );
             let body = to_bytes(response.into_body()).await.unwrap();
             let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!(body, serde_json::json!({"error": code.as_str(), "message": "a sentence"}));
+            assert_eq!(
+                body,
+                serde_json::json!({"error": code.as_str(), "message": "a sentence"})
+            );
         }
     }
 
@@ -297,7 +344,11 @@ mod tests {
             let response = ApiError::new(code, "a sentence").error_response();
             let must = matches!(code.status(), 429 | 502)
                 || matches!(code, ErrorCode::Overloaded | ErrorCode::Draining);
-            assert_eq!(response.headers().contains_key(header::RETRY_AFTER), must, "{code:?}");
+            assert_eq!(
+                response.headers().contains_key(header::RETRY_AFTER),
+                must,
+                "{code:?}"
+            );
         }
     }
 
@@ -313,13 +364,23 @@ mod tests {
     #[test]
     fn a_401_names_the_scheme_that_would_help() {
         let response = ApiError::unauthorized("no key").error_response();
-        assert_eq!(response.headers().get(header::WWW_AUTHENTICATE).unwrap(), "Bearer");
+        assert_eq!(
+            response.headers().get(header::WWW_AUTHENTICATE).unwrap(),
+            "Bearer"
+        );
     }
 
     #[test]
     fn a_batch_result_says_the_same_as_the_answer_of_a_single_push() {
-        let refusal = Refusal::RateLimited { retry_after: Duration::from_millis(1500) };
-        let BatchResult::Refused { error, retry_after_seconds, .. } = ApiError::from(refusal).into_batch_result() else {
+        let refusal = Refusal::RateLimited {
+            retry_after: Duration::from_millis(1500),
+        };
+        let BatchResult::Refused {
+            error,
+            retry_after_seconds,
+            ..
+        } = ApiError::from(refusal).into_batch_result()
+        else {
             panic!("a refusal stays one");
         };
         assert_eq!((error, retry_after_seconds), (ErrorCode::RateLimited, Some(2)));

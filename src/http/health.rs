@@ -79,7 +79,11 @@ impl Readiness {
             return (Status::Unavailable, missing);
         }
         let troubles = troubles(facts);
-        let status = if troubles.is_empty() { Status::Ready } else { Status::Degraded };
+        let status = if troubles.is_empty() {
+            Status::Ready
+        } else {
+            Status::Degraded
+        };
         (status, troubles)
     }
 }
@@ -92,8 +96,12 @@ fn missing(facts: &Facts) -> Vec<String> {
 }
 
 fn troubles(facts: &Facts) -> Vec<String> {
-    let store = (!facts.store_works).then(|| "the store can't be used: nothing can be enrolled or revoked".to_owned());
-    let providers = facts.unreachable_providers.iter().map(|name| format!("provider {name} does not answer"));
+    let store = (!facts.store_works)
+        .then(|| "the store can't be used: nothing can be enrolled or revoked".to_owned());
+    let providers = facts
+        .unreachable_providers
+        .iter()
+        .map(|name| format!("provider {name} does not answer"));
     store.into_iter().chain(providers).collect()
 }
 
@@ -139,12 +147,21 @@ mod tests {
     use super::*;
 
     fn well() -> Facts {
-        Facts { enrollment_secret: true, any_platform: true, store_works: true, unreachable_providers: Vec::new() }
+        Facts {
+            enrollment_secret: true,
+            any_platform: true,
+            store_works: true,
+            unreachable_providers: Vec::new(),
+        }
     }
 
     fn judged(phase: Phase, facts: &Facts) -> (Status, u16) {
         let readiness = Readiness::judge(phase, facts);
-        assert_eq!(readiness.reasons.is_empty(), readiness.status == Status::Ready, "reasons iff not ready");
+        assert_eq!(
+            readiness.reasons.is_empty(),
+            readiness.status == Status::Ready,
+            "reasons iff not ready"
+        );
         (readiness.status, readiness.status.http().as_u16())
     }
 
@@ -158,15 +175,25 @@ mod tests {
 
     #[test]
     fn a_faulty_store_or_a_silent_provider_is_degraded_and_still_200() {
-        let store = Facts { store_works: false, ..well() };
+        let store = Facts {
+            store_works: false,
+            ..well()
+        };
         assert_eq!(judged(Phase::Serving, &store), (Status::Degraded, 200));
-        let provider = Facts { unreachable_providers: vec!["fcm"], ..well() };
+        let provider = Facts {
+            unreachable_providers: vec!["fcm"],
+            ..well()
+        };
         assert_eq!(judged(Phase::Serving, &provider), (Status::Degraded, 200));
     }
 
     #[test]
     fn a_relay_that_can_serve_nobody_says_why() {
-        let nothing = Facts { enrollment_secret: false, any_platform: false, ..well() };
+        let nothing = Facts {
+            enrollment_secret: false,
+            any_platform: false,
+            ..well()
+        };
         assert_eq!(judged(Phase::Serving, &nothing), (Status::Unavailable, 503));
         assert_eq!(Readiness::judge(Phase::Serving, &nothing).reasons.len(), 2);
     }

@@ -30,7 +30,7 @@ pub(crate) mod push;
 pub mod services;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use self::{context::Observer, error::ApiError, services::Services};
 
@@ -82,7 +82,11 @@ impl Tuning {
     /// The admin listener's: one operator and one scraper.
     pub(crate) fn admin(&self) -> ListenerLimits {
         let closing_time = Duration::from_secs(1);
-        ListenerLimits { connections: 64, backlog: 64, ..self.public(1, closing_time) }
+        ListenerLimits {
+            connections: 64,
+            backlog: 64,
+            ..self.public(1, closing_time)
+        }
     }
 }
 
@@ -112,7 +116,11 @@ pub(crate) struct Bound {
 }
 
 /// Binds the public listener.
-pub(crate) fn bind(address: SocketAddr, limits: ListenerLimits, services: Data<Services>) -> io::Result<Bound> {
+pub(crate) fn bind(
+    address: SocketAddr,
+    limits: ListenerLimits,
+    services: Data<Services>,
+) -> io::Result<Bound> {
     let observer = observer(&services, "public");
     bind_app(address, limits, observer, move |config| {
         config.app_data(services.clone());
@@ -142,7 +150,9 @@ pub(crate) fn bind_app(
         App::new()
             .configure(configure.clone())
             .default_service(web::to(no_route))
-            .wrap(from_fn(move |request, next| context::observe(observer.clone(), request, next)))
+            .wrap(from_fn(move |request, next| {
+                context::observe(observer.clone(), request, next)
+            }))
     };
     let server = HttpServer::new(factory)
         .workers(limits.workers)
@@ -155,23 +165,39 @@ pub(crate) fn bind_app(
         .shutdown_timeout(limits.closing_time.as_secs())
         .disable_signals()
         .bind(address)?;
-    let address = server.addrs().first().copied().ok_or(io::ErrorKind::AddrNotAvailable)?;
-    Ok(Bound { server: server.run(), address })
+    let address = server
+        .addrs()
+        .first()
+        .copied()
+        .ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok(Bound {
+        server: server.run(),
+        address,
+    })
 }
 
 /// The public routes. A test holds them against the OpenAPI document.
 fn routes(config: &mut ServiceConfig) {
-    config
-        .service(post("/v1/enroll", web::post().to(enroll::enroll)))
-        .service(post("/v1/keys/rotate", web::post().to(enroll::rotate)))
-        .service(only("DELETE", "/v1/enrollment", web::delete().to(enroll::withdraw)))
-        .service(get("/v1/capabilities", readable().to(capabilities::capabilities)))
-        .service(post("/v1/push", web::post().to(push::push)))
-        .service(post("/v1/push/batch", web::post().to(batch::push_batch)))
-        .service(get("/api/health", readable().to(health::api_health)))
-        .service(get("/livez", readable().to(health::livez)))
-        .service(get("/readyz", readable().to(health::readyz)))
-        .service(get("/openapi.json", readable().to(openapi::document)));
+    for (_, resource) in resources() {
+        config.service(resource);
+    }
+}
+
+/// Every path and what answers there. Nothing public is registered anywhere else.
+fn resources() -> [(&'static str, Resource); 10] {
+    let enrollment = web::delete().to(enroll::withdraw);
+    [
+        post("/v1/enroll", web::post().to(enroll::enroll)),
+        post("/v1/keys/rotate", web::post().to(enroll::rotate)),
+        only("DELETE", "/v1/enrollment", enrollment),
+        get("/v1/capabilities", readable().to(capabilities::capabilities)),
+        post("/v1/push", web::post().to(push::push)),
+        post("/v1/push/batch", web::post().to(batch::push_batch)),
+        get("/api/health", readable().to(health::api_health)),
+        get("/livez", readable().to(health::livez)),
+        get("/readyz", readable().to(health::readyz)),
+        get("/openapi.json", readable().to(openapi::document)),
+    ]
 }
 
 /// GET, and HEAD as the same without its body.
@@ -179,18 +205,21 @@ pub(crate) fn readable() -> Route {
     web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
 }
 
-pub(crate) fn get(path: &'static str, route: Route) -> Resource {
+pub(crate) fn get(path: &'static str, route: Route) -> (&'static str, Resource) {
     only("GET, HEAD", path, route)
 }
 
-pub(crate) fn post(path: &'static str, route: Route) -> Resource {
+pub(crate) fn post(path: &'static str, route: Route) -> (&'static str, Resource) {
     only("POST", path, route)
 }
 
 /// One path with one route; every other method is a 405 that names `allow`.
-pub(crate) fn only(allow: &'static str, path: &'static str, route: Route) -> Resource {
+pub(crate) fn only(allow: &'static str, path: &'static str, route: Route) -> (&'static str, Resource) {
     let refuse = move || async move { Err::<HttpResponse, _>(ApiError::method_not_allowed(allow)) };
-    web::resource(path).route(route).default_service(web::to(refuse))
+    (
+        path,
+        web::resource(path).route(route).default_service(web::to(refuse)),
+    )
 }
 
 async fn no_route() -> Result<HttpResponse, ApiError> {

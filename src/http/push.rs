@@ -54,7 +54,10 @@ pub(crate) async fn push(
     services.take_work()?;
     let header = caller::from_header(&request, &services)?;
     let body = services.body(&request, payload, limits::BODY_BYTES).await?;
-    let PushBody { message, instance_key } = PushBody::parse(&body)?;
+    let PushBody {
+        message,
+        instance_key,
+    } = PushBody::parse(&body)?;
     let message = with_header_key(message, request.headers())?;
     let holder = caller::from_header_or_body(header, instance_key, &request, &services)?;
     let address = services.address(&request)?;
@@ -80,12 +83,20 @@ fn prepare(services: &Services, caller: Caller, address: IpAddr, message: PushMe
     let keys = services.authority.derived();
     let newcomer = match caller.generation {
         None => Newcomer::EarlierRelay,
-        Some(_) => Newcomer::Young { group: keys.address_hash(address).host },
+        Some(_) => Newcomer::Young {
+            group: keys.address_hash(address).host,
+        },
     };
     Push {
         token: keys.token_hash(message.platform, &message.device_token),
-        collapse: message.collapse_id.as_ref().map(|id| keys.collapse_tag(caller.instance, id)),
-        idempotency: message.idempotency_key.as_ref().map(|key| keys.idempotency(caller.instance, key, &message)),
+        collapse: message
+            .collapse_id
+            .as_ref()
+            .map(|id| keys.collapse_tag(caller.instance, id)),
+        idempotency: message
+            .idempotency_key
+            .as_ref()
+            .map(|key| keys.idempotency(caller.instance, key, &message)),
         newcomer,
         message,
     }
@@ -94,13 +105,24 @@ fn prepare(services: &Services, caller: Caller, address: IpAddr, message: PushMe
 /// The header is another way to give `idempotencyKey`; both must say the same.
 fn with_header_key(message: PushMessage, headers: &HeaderMap) -> Result<PushMessage, ApiError> {
     let mut lines = headers.get_all(IDEMPOTENCY_KEY);
-    let Some(line) = lines.next() else { return Ok(message) };
-    let given = line.to_str().ok().and_then(IdempotencyKey::parse).ok_or(InvalidPush::IdempotencyKey)?;
+    let Some(line) = lines.next() else {
+        return Ok(message);
+    };
+    let given = line
+        .to_str()
+        .ok()
+        .and_then(IdempotencyKey::parse)
+        .ok_or(InvalidPush::IdempotencyKey)?;
     let differs = message.idempotency_key.as_ref().is_some_and(|key| *key != given) || lines.next().is_some();
     if differs {
-        return Err(ApiError::invalid("the Idempotency-Key header and idempotencyKey differ"));
+        return Err(ApiError::invalid(
+            "the Idempotency-Key header and idempotencyKey differ",
+        ));
     }
-    Ok(PushMessage { idempotency_key: Some(given), ..message })
+    Ok(PushMessage {
+        idempotency_key: Some(given),
+        ..message
+    })
 }
 
 fn respond(answered: Answered) -> HttpResponse {

@@ -74,14 +74,22 @@ impl Services {
 
     /// Refuses while the relay begins nothing new.
     pub(crate) fn take_work(&self) -> Result<(), ApiError> {
-        self.lifecycle.phase().takes_work().then_some(()).ok_or_else(ApiError::draining)
+        self.lifecycle
+            .phase()
+            .takes_work()
+            .then_some(())
+            .ok_or_else(ApiError::draining)
     }
 
     /// The client's address, for limits alone.
     pub(crate) fn address(&self, request: &HttpRequest) -> Result<IpAddr, ApiError> {
         // Only a Unix socket has no peer address, and the relay listens on none.
         let peer = request.peer_addr().ok_or_else(ApiError::internal)?;
-        Ok(address::client_address(peer, request.headers(), &self.trusted_proxies))
+        Ok(address::client_address(
+            peer,
+            request.headers(),
+            &self.trusted_proxies,
+        ))
     }
 
     /// The whole body, at most `bytes` long.
@@ -91,15 +99,28 @@ impl Services {
         payload: Payload,
         bytes: usize,
     ) -> Result<Bytes, ApiError> {
-        body::read(request.headers(), payload, body::BodyLimits { bytes, time: self.body_time }).await
+        body::read(
+            request.headers(),
+            payload,
+            body::BodyLimits {
+                bytes,
+                time: self.body_time,
+            },
+        )
+        .await
     }
 
     /// Takes one enrollment of the address's budget: enrolling, rotating and withdrawing all spend it.
     pub(crate) fn spend_enrollment(&self, address: IpAddr) -> Result<(), ApiError> {
         let hash = self.authority.derived().address_hash(address);
-        self.addresses.enrollment(hash, self.now()).map_err(|retry_after| {
-            ApiError::new(ErrorCode::RateLimited, "too many enrollments, rotations or withdrawals from this address")
+        self.addresses
+            .enrollment(hash, self.now())
+            .map_err(|retry_after| {
+                ApiError::new(
+                    ErrorCode::RateLimited,
+                    "too many enrollments, rotations or withdrawals from this address",
+                )
                 .retry_after(retry_after)
-        })
+            })
     }
 }

@@ -28,9 +28,14 @@ fn last_forwarded(headers: &HeaderMap) -> Option<IpAddr> {
 
 /// Some proxies append a port, and IPv6 in brackets.
 fn parse_entry(entry: &str) -> Option<IpAddr> {
-    let bare = entry.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(entry);
+    let bare = entry
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(entry);
     let address = bare.parse::<IpAddr>().ok();
-    address.or_else(|| entry.parse::<SocketAddr>().ok().map(|socket| socket.ip())).map(|ip| ip.to_canonical())
+    address
+        .or_else(|| entry.parse::<SocketAddr>().ok().map(|socket| socket.ip()))
+        .map(|ip| ip.to_canonical())
 }
 
 #[cfg(test)]
@@ -44,25 +49,37 @@ mod tests {
         let trusted = ["127.0.0.0/8", "10.0.0.0/8", "::1/128"].map(|net| net.parse().unwrap());
         let mut map = HeaderMap::new();
         for (name, value) in headers {
-            map.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+            map.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            );
         }
         client_address(peer.parse().unwrap(), &map, &trusted).to_string()
     }
 
     #[test]
     fn the_last_entry_counts_behind_a_trusted_proxy() {
-        assert_eq!(seen_from("127.0.0.1:1", &[("x-forwarded-for", "6.6.6.6, 1.2.3.4")]), "1.2.3.4");
+        assert_eq!(
+            seen_from("127.0.0.1:1", &[("x-forwarded-for", "6.6.6.6, 1.2.3.4")]),
+            "1.2.3.4"
+        );
     }
 
     #[test]
     fn the_last_of_several_lines_counts() {
-        let lines = [("x-forwarded-for", "1.2.3.4"), ("x-forwarded-for", "6.6.6.6, 5.6.7.8")];
+        let lines = [
+            ("x-forwarded-for", "1.2.3.4"),
+            ("x-forwarded-for", "6.6.6.6, 5.6.7.8"),
+        ];
         assert_eq!(seen_from("10.1.1.1:1", &lines), "5.6.7.8");
     }
 
     #[test]
     fn a_peer_that_is_no_proxy_of_ours_is_the_client_whatever_it_claims() {
-        assert_eq!(seen_from("9.9.9.9:1", &[("x-forwarded-for", "1.2.3.4")]), "9.9.9.9");
+        assert_eq!(
+            seen_from("9.9.9.9:1", &[("x-forwarded-for", "1.2.3.4")]),
+            "9.9.9.9"
+        );
     }
 
     #[test]
@@ -74,21 +91,37 @@ mod tests {
     #[test]
     fn an_entry_that_is_no_address_leaves_the_peer() {
         for value in ["unknown", "1.2.3.4, ", "", "1.2.3.4.5", "fe80::zz"] {
-            assert_eq!(seen_from("127.0.0.1:1", &[("x-forwarded-for", value)]), "127.0.0.1", "{value}");
+            assert_eq!(
+                seen_from("127.0.0.1:1", &[("x-forwarded-for", value)]),
+                "127.0.0.1",
+                "{value}"
+            );
         }
     }
 
     #[test]
     fn ports_and_brackets_are_dropped() {
-        assert_eq!(seen_from("[::1]:1", &[("x-forwarded-for", "1.2.3.4:5678")]), "1.2.3.4");
-        assert_eq!(seen_from("[::1]:1", &[("x-forwarded-for", "[2001:db8::1]:443")]), "2001:db8::1");
-        assert_eq!(seen_from("[::1]:1", &[("x-forwarded-for", "[2001:db8::1]")]), "2001:db8::1");
+        assert_eq!(
+            seen_from("[::1]:1", &[("x-forwarded-for", "1.2.3.4:5678")]),
+            "1.2.3.4"
+        );
+        assert_eq!(
+            seen_from("[::1]:1", &[("x-forwarded-for", "[2001:db8::1]:443")]),
+            "2001:db8::1"
+        );
+        assert_eq!(
+            seen_from("[::1]:1", &[("x-forwarded-for", "[2001:db8::1]")]),
+            "2001:db8::1"
+        );
     }
 
     #[test]
     fn an_ipv4_peer_on_a_dual_stack_socket_is_the_ipv4_address() {
         assert_eq!(seen_from("[::ffff:9.9.9.9]:1", &[]), "9.9.9.9");
-        assert_eq!(seen_from("[::ffff:10.0.0.1]:1", &[("x-forwarded-for", "::ffff:1.2.3.4")]), "1.2.3.4");
+        assert_eq!(
+            seen_from("[::ffff:10.0.0.1]:1", &[("x-forwarded-for", "::ffff:1.2.3.4")]),
+            "1.2.3.4"
+        );
     }
 
     proptest! {

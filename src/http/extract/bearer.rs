@@ -12,7 +12,9 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Result<Option<Redacted>, ApiError> 
     let Some(line) = lines.next() else { return Ok(None) };
     let alone = lines.next().is_none();
     let credential = line.to_str().ok().and_then(parse).filter(|_| alone);
-    credential.map(Some).ok_or_else(|| ApiError::unauthorized("the Authorization header must be: Bearer <key>"))
+    credential
+        .map(Some)
+        .ok_or_else(|| ApiError::unauthorized("the Authorization header must be: Bearer <key>"))
 }
 
 fn parse(line: &str) -> Option<Redacted> {
@@ -57,7 +59,16 @@ mod tests {
 
     #[test]
     fn a_malformed_header_is_a_401_and_not_an_absent_key() {
-        for line in ["", "Bearer", "Bearer ", "Basic YTpi", "abc", "Bearer a b", "Bearer a,b", "Bearer\tabc"] {
+        for line in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Basic YTpi",
+            "abc",
+            "Bearer a b",
+            "Bearer a,b",
+            "Bearer\tabc",
+        ] {
             assert_eq!(of(&[line]), Err("unauthorized"), "{line:?}");
         }
     }

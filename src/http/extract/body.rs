@@ -26,7 +26,11 @@ pub(crate) struct BodyLimits {
 }
 
 /// The whole body; empty when there is none.
-pub(crate) async fn read(headers: &HeaderMap, payload: Payload, limits: BodyLimits) -> Result<Bytes, ApiError> {
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    payload: Payload,
+    limits: BodyLimits,
+) -> Result<Bytes, ApiError> {
     if is_absent(headers) {
         return Ok(Bytes::new());
     }
@@ -34,7 +38,9 @@ pub(crate) async fn read(headers: &HeaderMap, payload: Payload, limits: BodyLimi
     if declared_length(headers).is_some_and(|length| length > limits.bytes) {
         return Err(too_large(limits.bytes));
     }
-    tokio::time::timeout(limits.time, collect(payload, limits.bytes)).await.unwrap_or_else(|_| Err(too_slow()))
+    tokio::time::timeout(limits.time, collect(payload, limits.bytes))
+        .await
+        .unwrap_or_else(|_| Err(too_slow()))
 }
 
 async fn collect(mut payload: Payload, limit: usize) -> Result<Bytes, ApiError> {
@@ -60,9 +66,19 @@ fn declared_length(headers: &HeaderMap) -> Option<usize> {
 
 /// A missing content type is taken as JSON.
 fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    let plain = headers.get(header::CONTENT_ENCODING).is_none_or(|coding| coding.as_bytes() == b"identity");
-    let json = headers.get(header::CONTENT_TYPE).is_none_or(|value| value.to_str().is_ok_and(is_json));
-    let error = || ApiError::new(ErrorCode::UnsupportedMediaType, "send the body as plain application/json").closing();
+    let plain = headers
+        .get(header::CONTENT_ENCODING)
+        .is_none_or(|coding| coding.as_bytes() == b"identity");
+    let json = headers
+        .get(header::CONTENT_TYPE)
+        .is_none_or(|value| value.to_str().is_ok_and(is_json));
+    let error = || {
+        ApiError::new(
+            ErrorCode::UnsupportedMediaType,
+            "send the body as plain application/json",
+        )
+        .closing()
+    };
     (plain && json).then_some(()).ok_or_else(error)
 }
 
@@ -72,7 +88,11 @@ fn is_json(content_type: &str) -> bool {
 }
 
 fn too_large(limit: usize) -> ApiError {
-    ApiError::new(ErrorCode::PayloadTooLarge, format!("the body is larger than {limit} bytes")).closing()
+    ApiError::new(
+        ErrorCode::PayloadTooLarge,
+        format!("the body is larger than {limit} bytes"),
+    )
+    .closing()
 }
 
 fn too_slow() -> ApiError {
@@ -94,23 +114,36 @@ mod tests {
     use super::*;
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        let pairs = lines.iter().map(|(name, value)| {
-            (HeaderName::from_static(name), HeaderValue::from_static(value))
-        });
+        let pairs = lines
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         pairs.collect()
     }
 
     #[test]
     fn json_with_parameters_and_no_type_at_all_are_json() {
-        for value in ["application/json", "application/json; charset=utf-8", "Application/JSON ;x=y"] {
-            assert!(require_json(&headers(&[("content-type", value)])).is_ok(), "{value}");
+        for value in [
+            "application/json",
+            "application/json; charset=utf-8",
+            "Application/JSON ;x=y",
+        ] {
+            assert!(
+                require_json(&headers(&[("content-type", value)])).is_ok(),
+                "{value}"
+            );
         }
         assert!(require_json(&headers(&[])).is_ok());
     }
 
     #[test]
     fn other_types_and_content_codings_are_a_415() {
-        for value in ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", "", "application/ld+json"] {
+        for value in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/jsonp",
+            "",
+            "application/ld+json",
+        ] {
             let error = require_json(&headers(&[("content-type", value)])).unwrap_err();
             assert_eq!(error.code(), ErrorCode::UnsupportedMediaType, "{value}");
         }

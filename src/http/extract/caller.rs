@@ -20,7 +20,11 @@ pub(crate) struct KeyHolder {
 }
 
 /// Verifies a key and notes whose it is.
-pub(crate) fn verify(key: Redacted, request: &HttpRequest, services: &Services) -> Result<KeyHolder, ApiError> {
+pub(crate) fn verify(
+    key: Redacted,
+    request: &HttpRequest,
+    services: &Services,
+) -> Result<KeyHolder, ApiError> {
     let caller = services.authority.verify(&key, services.now())?;
     RequestNotes::of(request).instance(caller.instance);
     Ok(KeyHolder { caller, key })
@@ -28,7 +32,9 @@ pub(crate) fn verify(key: Redacted, request: &HttpRequest, services: &Services) 
 
 /// The holder of the key in the header, if there is one. Called before the body is read.
 pub(crate) fn from_header(request: &HttpRequest, services: &Services) -> Result<Option<KeyHolder>, ApiError> {
-    bearer(request.headers())?.map(|key| verify(key, request, services)).transpose()
+    bearer(request.headers())?
+        .map(|key| verify(key, request, services))
+        .transpose()
 }
 
 /// The same where a key is needed.

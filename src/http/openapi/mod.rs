@@ -22,9 +22,9 @@ use crate::http::{batch, capabilities, enroll, health, push};
 pub(crate) mod schema;
 
 use ErrorCode::{
-    Draining, EnrollmentClosed, IdempotencyConflict, InternalError, InvalidRequest, NotConfigured, Overloaded,
-    PayloadTooLarge, PlatformNotConfigured, RateLimited, RequestTimeout, Revoked, SendFailed, Suspended,
-    Unauthorized, UnsupportedMediaType,
+    Draining, EnrollmentClosed, IdempotencyConflict, InternalError, InvalidRequest, NotConfigured,
+    Overloaded, PayloadTooLarge, PlatformNotConfigured, RateLimited, RequestTimeout, Revoked, SendFailed,
+    Suspended, Unauthorized, UnsupportedMediaType,
 };
 
 /// What can go wrong with each operation, beside a wrong path or method.
@@ -32,34 +32,79 @@ const ERRORS: [(&str, &[ErrorCode]); 9] = [
     (
         "/v1/enroll",
         &[
-            InvalidRequest, Unauthorized, EnrollmentClosed, RequestTimeout, PayloadTooLarge, UnsupportedMediaType,
-            RateLimited, InternalError, NotConfigured, Overloaded, Draining,
+            InvalidRequest,
+            Unauthorized,
+            EnrollmentClosed,
+            RequestTimeout,
+            PayloadTooLarge,
+            UnsupportedMediaType,
+            RateLimited,
+            InternalError,
+            NotConfigured,
+            Overloaded,
+            Draining,
         ],
     ),
     (
         "/v1/keys/rotate",
         &[
-            InvalidRequest, Unauthorized, Revoked, RequestTimeout, PayloadTooLarge, UnsupportedMediaType,
-            RateLimited, InternalError, NotConfigured, Overloaded, Draining,
+            InvalidRequest,
+            Unauthorized,
+            Revoked,
+            RequestTimeout,
+            PayloadTooLarge,
+            UnsupportedMediaType,
+            RateLimited,
+            InternalError,
+            NotConfigured,
+            Overloaded,
+            Draining,
         ],
     ),
     (
         "/v1/enrollment",
-        &[Unauthorized, Revoked, RateLimited, InternalError, NotConfigured, Overloaded, Draining],
+        &[
+            Unauthorized,
+            Revoked,
+            RateLimited,
+            InternalError,
+            NotConfigured,
+            Overloaded,
+            Draining,
+        ],
     ),
     (
         "/v1/push",
         &[
-            InvalidRequest, Unauthorized, Revoked, Suspended, RequestTimeout, IdempotencyConflict, PayloadTooLarge,
-            UnsupportedMediaType, RateLimited, InternalError, SendFailed, NotConfigured, PlatformNotConfigured,
-            Overloaded, Draining,
+            InvalidRequest,
+            Unauthorized,
+            Revoked,
+            Suspended,
+            RequestTimeout,
+            IdempotencyConflict,
+            PayloadTooLarge,
+            UnsupportedMediaType,
+            RateLimited,
+            InternalError,
+            SendFailed,
+            NotConfigured,
+            PlatformNotConfigured,
+            Overloaded,
+            Draining,
         ],
     ),
     (
         "/v1/push/batch",
         &[
-            InvalidRequest, Unauthorized, Revoked, RequestTimeout, PayloadTooLarge, UnsupportedMediaType,
-            InternalError, NotConfigured, Draining,
+            InvalidRequest,
+            Unauthorized,
+            Revoked,
+            RequestTimeout,
+            PayloadTooLarge,
+            UnsupportedMediaType,
+            InternalError,
+            NotConfigured,
+            Draining,
         ],
     ),
     ("/v1/capabilities", &[InternalError]),
@@ -107,7 +152,9 @@ pub(crate) struct PublicApi;
 )]
 pub(crate) async fn document() -> HttpResponse {
     static TEXT: LazyLock<String> = LazyLock::new(|| PublicApi::openapi().to_json().unwrap_or_default());
-    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/json")).body(TEXT.as_str())
+    HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "application/json"))
+        .body(TEXT.as_str())
 }
 
 struct Errors;
@@ -115,7 +162,9 @@ struct Errors;
 impl Modify for Errors {
     fn modify(&self, document: &mut openapi::OpenApi) {
         for (path, codes) in ERRORS {
-            let Some(item) = document.paths.paths.get_mut(path) else { continue };
+            let Some(item) = document.paths.paths.get_mut(path) else {
+                continue;
+            };
             for operation in operations(item) {
                 add_errors(operation, codes);
             }
@@ -124,7 +173,9 @@ impl Modify for Errors {
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.delete].into_iter().filter_map(Option::as_mut)
+    [&mut item.get, &mut item.post, &mut item.delete]
+        .into_iter()
+        .filter_map(Option::as_mut)
 }
 
 /// Codes of one status share its response.
@@ -132,23 +183,38 @@ fn add_errors(operation: &mut Operation, codes: &[ErrorCode]) {
     let mut statuses: Vec<u16> = codes.iter().map(|code| code.status()).collect();
     statuses.dedup();
     for status in statuses {
-        let of_status: Vec<_> = codes.iter().copied().filter(|code| code.status() == status).collect();
+        let of_status: Vec<_> = codes
+            .iter()
+            .copied()
+            .filter(|code| code.status() == status)
+            .collect();
         let responses = &mut operation.responses.responses;
-        responses.entry(status.to_string()).or_insert_with(|| RefOr::T(error_response(status, &of_status)));
+        responses
+            .entry(status.to_string())
+            .or_insert_with(|| RefOr::T(error_response(status, &of_status)));
     }
 }
 
 fn error_response(status: u16, codes: &[ErrorCode]) -> Response {
     let names: Vec<_> = codes.iter().map(|code| code.as_str()).collect();
-    let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-    let response = ResponseBuilder::new().description(names.join(", ")).content("application/json", body);
+    let body = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("ErrorBody")))
+        .build();
+    let response = ResponseBuilder::new()
+        .description(names.join(", "))
+        .content("application/json", body);
     if !matches!(status, 403 | 429 | 502 | 503) {
         return response.build();
     }
-    let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).build();
+    let seconds = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(1))
+        .build();
     let header = HeaderBuilder::new()
         .schema(Some(seconds))
-        .description(Some("Whole seconds until a retry is useful; absent where no time is known"))
+        .description(Some(
+            "Whole seconds until a retry is useful; absent where no time is known",
+        ))
         .build();
     response.header("Retry-After", header).build()
 }
@@ -157,11 +223,16 @@ struct Security;
 
 impl Modify for Security {
     fn modify(&self, document: &mut openapi::OpenApi) {
-        let Some(components) = document.components.as_mut() else { return };
+        let Some(components) = document.components.as_mut() else {
+            return;
+        };
         for name in ["instanceKey", "invite"] {
             components.add_security_scheme(name, SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
         }
         // The list of codes, by itself, so that generated clients get the whole set.
-        components.schemas.entry("ErrorCode".to_owned()).or_insert_with(ErrorCode::schema);
+        components
+            .schemas
+            .entry("ErrorCode".to_owned())
+            .or_insert_with(ErrorCode::schema);
     }
 }

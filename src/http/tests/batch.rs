@@ -15,22 +15,35 @@ fn batch(messages: &[Value]) -> Request {
 async fn results_come_in_the_order_of_the_messages_and_one_bad_message_spoils_no_other() {
     let relay = Relay::start().await;
     let key = relay.enroll().await;
-    relay.pushes.answer(|push| match push.message.device_token.expose() {
-        "limited" => Err(Refusal::RateLimited { retry_after: std::time::Duration::from_secs(7) }),
-        _ => Ok(sent()),
-    });
+    relay
+        .pushes
+        .answer(|push| match push.message.device_token.expose() {
+            "limited" => Err(Refusal::RateLimited {
+                retry_after: std::time::Duration::from_secs(7),
+            }),
+            _ => Ok(sent()),
+        });
     let with = |token: &str| {
         let mut message = message();
         message["deviceToken"] = json!(token);
         message
     };
-    let messages = [with("a"), json!({"platform": "ios"}), with("limited"), json!(7), with("b")];
+    let messages = [
+        with("a"),
+        json!({"platform": "ios"}),
+        with("limited"),
+        json!(7),
+        with("b"),
+    ];
     let answer = relay.send(batch(&messages).key(&key)).await;
     assert_eq!(answer.status, 200);
     let results = answer.json()["results"].clone();
     assert_eq!(results[0], json!({"result": "sent"}));
     assert_eq!(results[1]["error"], "invalid_request");
-    assert_eq!((&results[2]["error"], &results[2]["retryAfterSeconds"]), (&json!("rate_limited"), &json!(7)));
+    assert_eq!(
+        (&results[2]["error"], &results[2]["retryAfterSeconds"]),
+        (&json!("rate_limited"), &json!(7))
+    );
     assert_eq!(results[3]["error"], "invalid_request");
     assert_eq!(results[4], json!({"result": "sent"}));
     assert_eq!(results.as_array().unwrap().len(), 5);
@@ -64,9 +77,14 @@ async fn a_message_with_another_key_is_refused_in_its_own_place() {
         message["instanceKey"] = json!(key);
         message
     };
-    let answer = relay.send(batch(&[with_key(&key), with_key(&other)]).key(&key)).await;
+    let answer = relay
+        .send(batch(&[with_key(&key), with_key(&other)]).key(&key))
+        .await;
     let results = answer.json()["results"].clone();
-    assert_eq!((&results[0]["result"], &results[1]["error"]), (&json!("sent"), &json!("invalid_request")));
+    assert_eq!(
+        (&results[0]["result"], &results[1]["error"]),
+        (&json!("sent"), &json!("invalid_request"))
+    );
 }
 
 #[actix_web::test]
@@ -83,5 +101,8 @@ async fn what_has_not_begun_when_the_relay_closes_is_answered_draining() {
     let answer = relay.send(batch(&vec![message(); 10]).key(&key)).await;
     let results = answer.json()["results"].clone();
     assert_eq!(results[2]["result"], "sent");
-    assert_eq!((&results[3]["error"], &results[9]["error"]), (&json!("draining"), &json!("draining")));
+    assert_eq!(
+        (&results[3]["error"], &results[9]["error"]),
+        (&json!("draining"), &json!("draining"))
+    );
 }

@@ -26,7 +26,10 @@ async fn a_bad_key_in_the_header_is_refused_before_the_body_arrives() {
 async fn a_declared_length_over_the_limit_is_refused_before_the_body_arrives() {
     let relay = Relay::start().await;
     let key = relay.enroll().await;
-    for (path, limit) in [("/v1/push", limits::BODY_BYTES), ("/v1/push/batch", limits::BATCH_BODY_BYTES)] {
+    for (path, limit) in [
+        ("/v1/push", limits::BODY_BYTES),
+        ("/v1/push/batch", limits::BATCH_BODY_BYTES),
+    ] {
         let answer = relay.send(head_only(path, limit + 1).key(&key)).await;
         assert_eq!(answer.refusal(), (413, "payload_too_large".to_owned()), "{path}");
     }
@@ -52,7 +55,13 @@ async fn a_body_of_exactly_the_limit_is_read() {
     let key = relay.enroll().await;
     let mut body = message().to_string();
     body.push_str(&" ".repeat(limits::BODY_BYTES - body.len()));
-    let answer = relay.send(Request::new("POST", "/v1/push").key(&key).body("application/json", &body)).await;
+    let answer = relay
+        .send(
+            Request::new("POST", "/v1/push")
+                .key(&key)
+                .body("application/json", &body),
+        )
+        .await;
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
@@ -61,7 +70,10 @@ async fn a_chunked_body_within_the_limit_is_read() {
     let relay = Relay::start().await;
     let key = relay.enroll().await;
     let body = message().to_string();
-    let mut bytes = Request::new("POST", "/v1/push").key(&key).header("Transfer-Encoding", "chunked").into_bytes();
+    let mut bytes = Request::new("POST", "/v1/push")
+        .key(&key)
+        .header("Transfer-Encoding", "chunked")
+        .into_bytes();
     bytes.extend(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).into_bytes());
     let answer = super::kit::exchange(relay.address, &bytes).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -69,7 +81,11 @@ async fn a_chunked_body_within_the_limit_is_read() {
 
 #[actix_web::test]
 async fn a_body_that_trickles_in_is_a_408_and_its_connection_ends() {
-    let relay = Relay::start_as(Setup { body_time: Duration::from_millis(50), ..Setup::default() }).await;
+    let relay = Relay::start_as(Setup {
+        body_time: Duration::from_millis(50),
+        ..Setup::default()
+    })
+    .await;
     let mut socket = TcpStream::connect(relay.address).await.unwrap();
     let mut bytes = head_only("/v1/push", 1000).into_bytes();
     bytes.extend(b"{\"deviceToken\":");
@@ -84,9 +100,23 @@ async fn other_content_types_are_a_415_and_none_is_json() {
     let relay = Relay::start().await;
     let key = relay.enroll().await;
     let body = message().to_string();
-    for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
-        let answer = relay.send(Request::new("POST", "/v1/push").key(&key).body(content_type, &body)).await;
-        assert_eq!(answer.refusal(), (415, "unsupported_media_type".to_owned()), "{content_type}");
+    for content_type in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ] {
+        let answer = relay
+            .send(
+                Request::new("POST", "/v1/push")
+                    .key(&key)
+                    .body(content_type, &body),
+            )
+            .await;
+        assert_eq!(
+            answer.refusal(),
+            (415, "unsupported_media_type".to_owned()),
+            "{content_type}"
+        );
     }
     let mut untyped = head_only("/v1/push", body.len()).key(&key).into_bytes();
     untyped.extend(body.as_bytes());
@@ -99,7 +129,9 @@ async fn a_client_that_waits_for_100_continue_gets_it() {
     let key = relay.enroll().await;
     let body = message().to_string();
     let mut socket = TcpStream::connect(relay.address).await.unwrap();
-    let head = head_only("/v1/push", body.len()).key(&key).header("Expect", "100-continue");
+    let head = head_only("/v1/push", body.len())
+        .key(&key)
+        .header("Expect", "100-continue");
     socket.write_all(&head.into_bytes()).await.unwrap();
     assert_eq!(read_answer(&mut socket, true).await.status, 100);
     socket.write_all(body.as_bytes()).await.unwrap();
@@ -112,7 +144,10 @@ async fn a_connection_is_used_again_after_an_answer() {
     let key = relay.enroll().await;
     let mut socket = TcpStream::connect(relay.address).await.unwrap();
     for _ in 0..3 {
-        socket.write_all(&Request::push().key(&key).into_bytes()).await.unwrap();
+        socket
+            .write_all(&Request::push().key(&key).into_bytes())
+            .await
+            .unwrap();
         assert_eq!(read_answer(&mut socket, false).await.status, 200);
     }
 }

@@ -7,3 +7,4 @@ mod errors;
 pub(crate) mod kit;
 mod openapi;
 mod push;
+pub(crate) mod wire;

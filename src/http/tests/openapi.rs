@@ -11,14 +11,26 @@ const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
 async fn document(relay: &Relay) -> Value {
     let answer = relay.send(Request::new("GET", "/openapi.json")).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/json"))
+    );
     answer.json()
 }
 
 fn documented(document: &Value) -> Vec<(String, BTreeSet<String>)> {
     let paths = document["paths"].as_object().unwrap();
-    let methods = |item: &Value| item.as_object().unwrap().keys().map(|m| m.to_uppercase()).collect();
-    paths.iter().map(|(path, item)| (path.clone(), methods(item))).collect()
+    let methods = |item: &Value| {
+        item.as_object()
+            .unwrap()
+            .keys()
+            .map(|m| m.to_uppercase())
+            .collect()
+    };
+    paths
+        .iter()
+        .map(|(path, item)| (path.clone(), methods(item)))
+        .collect()
 }
 
 #[actix_web::test]
@@ -28,8 +40,16 @@ async fn the_document_is_openapi_3_1_and_lists_every_route_of_the_contract() {
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let paths: Vec<_> = documented(&document).into_iter().map(|(path, _)| path).collect();
     let expected = [
-        "/api/health", "/livez", "/openapi.json", "/readyz", "/v1/capabilities", "/v1/enroll", "/v1/enrollment",
-        "/v1/keys/rotate", "/v1/push", "/v1/push/batch",
+        "/api/health",
+        "/livez",
+        "/openapi.json",
+        "/readyz",
+        "/v1/capabilities",
+        "/v1/enroll",
+        "/v1/enrollment",
+        "/v1/keys/rotate",
+        "/v1/push",
+        "/v1/push/batch",
     ];
     assert_eq!(paths, expected);
 }
@@ -44,7 +64,11 @@ async fn documented_methods_are_answered_and_all_others_are_a_405_that_names_the
                 assert!(!matches!(answer.status, 404 | 405), "{method} {path}: {answer:?}");
                 continue;
             }
-            assert_eq!(answer.refusal(), (405, "method_not_allowed".to_owned()), "{method} {path}");
+            assert_eq!(
+                answer.refusal(),
+                (405, "method_not_allowed".to_owned()),
+                "{method} {path}"
+            );
             let allowed = answer.header("allow").unwrap().split(", ").map(str::to_owned);
             let allowed: BTreeSet<_> = allowed.filter(|method| method != "HEAD").collect();
             assert_eq!(allowed, documented, "{method} {path}");
@@ -54,16 +78,15 @@ async fn documented_methods_are_answered_and_all_others_are_a_405_that_names_the
 
 #[actix_web::test]
 async fn every_route_of_the_app_is_documented() {
-    // The routes are registered in one function; its text is the list that the document is held against.
-    let source = include_str!("../mod.rs");
-    let registered: BTreeSet<_> = source
-        .lines()
-        .filter(|line| line.trim_start().starts_with(".service("))
-        .filter_map(|line| line.split('"').find(|part| part.starts_with('/')))
-        .map(str::to_owned)
+    let registered: BTreeSet<_> = crate::http::resources()
+        .into_iter()
+        .map(|(path, _)| path.to_owned())
         .collect();
     let relay = Relay::start().await;
-    let documented: BTreeSet<_> = documented(&document(&relay).await).into_iter().map(|(path, _)| path).collect();
+    let documented: BTreeSet<_> = documented(&document(&relay).await)
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
     assert_eq!(registered, documented);
 }
 
@@ -72,7 +95,12 @@ async fn every_error_code_and_every_reference_is_defined() {
     let relay = Relay::start().await;
     let document = document(&relay).await;
     let schemas = &document["components"]["schemas"];
-    let codes: BTreeSet<_> = schemas["ErrorCode"]["enum"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let codes: BTreeSet<_> = schemas["ErrorCode"]["enum"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
     assert_eq!(codes, ErrorCode::ALL.iter().map(|code| code.as_str()).collect());
     for reference in references(&document) {
         let name = reference.strip_prefix("#/components/schemas/").unwrap();
@@ -101,12 +129,20 @@ async fn answers_have_the_documented_status_and_only_documented_fields() {
         ("POST", "/v1/enroll", Request::new("POST", "/v1/enroll")),
         ("POST", "/v1/push", Request::push().key(&key)),
         ("POST", "/v1/push", Request::push()),
-        ("POST", "/v1/push/batch", Request::new("POST", "/v1/push/batch").key(&key).json(&batch)),
+        (
+            "POST",
+            "/v1/push/batch",
+            Request::new("POST", "/v1/push/batch").key(&key).json(&batch),
+        ),
         ("GET", "/v1/capabilities", Request::new("GET", "/v1/capabilities")),
         ("GET", "/api/health", Request::new("GET", "/api/health")),
         ("GET", "/livez", Request::new("GET", "/livez")),
         ("GET", "/readyz", Request::new("GET", "/readyz")),
-        ("POST", "/v1/keys/rotate", Request::new("POST", "/v1/keys/rotate").key(&key)),
+        (
+            "POST",
+            "/v1/keys/rotate",
+            Request::new("POST", "/v1/keys/rotate").key(&key),
+        ),
     ];
     for (method, path, request) in calls {
         let answer = relay.send(request).await;
@@ -120,24 +156,46 @@ async fn answers_have_the_documented_status_and_only_documented_fields() {
 /// The part of JSON Schema that the document uses for answers: references, alternatives, objects, arrays.
 fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     if let Some(reference) = schema["$ref"].as_str() {
-        return check(document, document.pointer(&reference[1..]).ok_or("dangling reference")?, value);
+        return check(
+            document,
+            document.pointer(&reference[1..]).ok_or("dangling reference")?,
+            value,
+        );
     }
     if let Some(options) = schema["oneOf"].as_array() {
-        let fits = options.iter().any(|option| check(document, option, value).is_ok());
-        return fits.then_some(()).ok_or_else(|| format!("{value} fits no alternative"));
+        let fits = options
+            .iter()
+            .any(|option| check(document, option, value).is_ok());
+        return fits
+            .then_some(())
+            .ok_or_else(|| format!("{value} fits no alternative"));
     }
     let properties = schema["properties"].as_object();
     match value {
         Value::Object(map) => {
             let properties = properties.ok_or_else(|| format!("{value} is an object, {schema} is not"))?;
-            for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                map.get(required).ok_or_else(|| format!("{required} is missing"))?;
+            for required in schema["required"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+            {
+                map.get(required)
+                    .ok_or_else(|| format!("{required} is missing"))?;
             }
             map.iter().try_for_each(|(name, field)| {
-                check(document, properties.get(name).ok_or_else(|| format!("{name} is not documented"))?, field)
+                check(
+                    document,
+                    properties
+                        .get(name)
+                        .ok_or_else(|| format!("{name} is not documented"))?,
+                    field,
+                )
             })
         }
-        Value::Array(items) => items.iter().try_for_each(|item| check(document, &schema["items"], item)),
+        Value::Array(items) => items
+            .iter()
+            .try_for_each(|item| check(document, &schema["items"], item)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => check_scalar(schema, value),
     }
 }
@@ -153,14 +211,18 @@ fn check_scalar(schema: &Value, value: &Value) -> Result<(), String> {
         Value::Array(types) => types.iter().any(|kind| kind == name),
         kind => kind == name,
     };
-    allowed.then_some(()).ok_or_else(|| format!("{value} is no {}", schema["type"]))
+    allowed
+        .then_some(())
+        .ok_or_else(|| format!("{value} is no {}", schema["type"]))
 }
 
 #[test]
 fn every_documented_field_of_a_push_is_read_by_the_parser() {
     use utoipa::OpenApi;
     let document = serde_json::to_value(crate::http::openapi::PublicApi::openapi()).unwrap();
-    let properties = document["components"]["schemas"]["PushRequest"]["properties"].as_object().unwrap();
+    let properties = document["components"]["schemas"]["PushRequest"]["properties"]
+        .as_object()
+        .unwrap();
     assert_eq!(properties.len(), 9);
     for name in properties.keys() {
         let mut body = message();

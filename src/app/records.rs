@@ -1,0 +1,49 @@
+//! Where state is kept and who may use it: the data directory, the store in it, the keys.
+
+use std::sync::Arc;
+
+use sovereign_relay_protocol::redacted::Redacted;
+
+use super::{Ports, StartError};
+use crate::{
+    auth::{self, Authority, Secrets, authority},
+    config::{self, Config},
+    store::embedded::{DataDir, EmbeddedStore},
+};
+
+/// Where state is kept, and who may use it.
+pub(super) struct Records {
+    pub(super) store: Arc<EmbeddedStore>,
+    pub(super) authority: Arc<Authority>,
+    pub(super) admin_token: Redacted,
+}
+
+impl Records {
+    pub(super) async fn open(config: &Config, ports: &Ports) -> Result<Self, StartError> {
+        let directory = DataDir::open(&config.storage.data_dir)?;
+        let own_secret = || directory.enrollment_secret(ports.entropy.as_ref());
+        let secret = config.enrollment.secret.clone().map_or_else(own_secret, Ok)?;
+        let own_token = || directory.admin_token(ports.entropy.as_ref());
+        let admin_token = config.admin.token.clone().map_or_else(own_token, Ok)?;
+        let store = Arc::new(EmbeddedStore::open(directory)?);
+        let authority = Authority::open(authority::Parts {
+            store: store.clone(),
+            secrets: Some(Secrets::new(secret, config.enrollment.previous_secrets.clone())?),
+            mode: enrollment_mode(config.enrollment.mode),
+            entropy: ports.entropy.clone(),
+        });
+        Ok(Self {
+            store,
+            authority: Arc::new(authority.await?),
+            admin_token,
+        })
+    }
+}
+
+fn enrollment_mode(configured: config::EnrollmentMode) -> auth::EnrollmentMode {
+    match configured {
+        config::EnrollmentMode::Open => auth::EnrollmentMode::Open,
+        config::EnrollmentMode::Invite => auth::EnrollmentMode::Invite,
+        config::EnrollmentMode::Closed => auth::EnrollmentMode::Closed,
+    }
+}

@@ -1,0 +1,143 @@
+//! Start, stop, and what survives in between.
+
+use std::net::SocketAddr;
+
+use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
+
+use super::kit::{Whole, config, launch};
+use crate::{
+    app::{StartError, start},
+    http::tests::wire::{DEADLINE, Request, read_answer},
+};
+
+#[actix_web::test]
+async fn a_push_goes_from_the_socket_to_the_provider_and_back() {
+    let whole = Whole::start().await;
+    let (_, key) = whole.enroll().await;
+    let answer = whole.send(Request::push().key(&key)).await;
+    assert_eq!(
+        (answer.status, answer.json()["result"].as_str()),
+        (200, Some("sent"))
+    );
+    assert_eq!(whole.send(Request::new("GET", "/readyz")).await.status, 200);
+    whole.relay.stop().await;
+}
+
+#[actix_web::test]
+async fn a_push_under_way_is_answered_while_the_listener_is_closed_already() {
+    let whole = Whole::start_with(0, &[]).await;
+    let (_, key) = whole.enroll().await;
+    let mut socket = TcpStream::connect(whole.relay.public_addr).await.unwrap();
+    socket
+        .write_all(&Request::push().key(&key).into_bytes())
+        .await
+        .unwrap();
+    whole.provider.reached.acquire().await.unwrap().forget();
+    let (address, provider) = (whole.relay.public_addr, whole.provider.clone());
+    let stopping = actix_web::rt::spawn(whole.relay.stop());
+    timeout(DEADLINE, refuses(address))
+        .await
+        .expect("the listener closes");
+    provider.gate.add_permits(1);
+    let answer = read_answer(&mut socket, false).await;
+    assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    timeout(DEADLINE, stopping).await.expect("the stop ends").unwrap();
+}
+
+/// Returns once nobody listens there.
+async fn refuses(address: SocketAddr) {
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[actix_web::test]
+async fn during_the_grace_the_relay_is_not_ready_and_still_pushes() {
+    let whole = Whole::start_with(1, &[("RELAY_DRAIN_GRACE", "15s")]).await;
+    let (_, key) = whole.enroll().await;
+    let (public, lifecycle) = (whole.relay.public_addr, whole.relay.lifecycle.clone());
+    let stopping = actix_web::rt::spawn(whole.relay.stop());
+    while lifecycle.phase() < crate::shutdown::Phase::Draining {
+        tokio::task::yield_now().await;
+    }
+    let send =
+        async |request: Request| crate::http::tests::wire::exchange(public, &request.into_bytes()).await;
+    let ready = send(Request::new("GET", "/readyz")).await;
+    assert_eq!(
+        (ready.status, ready.json()["status"].as_str()),
+        (503, Some("draining"))
+    );
+    assert_eq!(send(Request::new("GET", "/livez")).await.status, 200);
+    assert_eq!(send(Request::push().key(&key)).await.status, 200);
+    stopping.abort();
+}
+
+#[actix_web::test]
+async fn an_idle_connection_does_not_hold_up_the_stop() {
+    let whole = Whole::start().await;
+    let mut idle = TcpStream::connect(whole.relay.public_addr).await.unwrap();
+    idle.write_all(&Request::new("GET", "/livez").into_bytes())
+        .await
+        .unwrap();
+    assert_eq!(read_answer(&mut idle, false).await.status, 200);
+    let stopped = timeout(DEADLINE, whole.relay.stop()).await;
+    assert!(stopped.is_ok());
+    let mut rest = Vec::new();
+    let end = tokio::io::AsyncReadExt::read_to_end(&mut idle, &mut rest).await;
+    assert!(rest.is_empty(), "closed without a word: {end:?}");
+}
+
+#[actix_web::test]
+async fn keys_and_withdrawals_outlive_a_restart() {
+    let whole = Whole::start().await;
+    let ((_, stays), (_, leaves)) = (whole.enroll().await, whole.enroll().await);
+    let withdrawn = whole
+        .send(Request::new("DELETE", "/v1/enrollment").key(&leaves))
+        .await;
+    assert_eq!(withdrawn.status, 204);
+    let whole = whole.restart().await;
+    assert_eq!(whole.send(Request::push().key(&stays)).await.status, 200);
+    let refused = whole.send(Request::push().key(&leaves)).await;
+    assert_eq!(refused.refusal(), (401, "revoked".to_owned()));
+    whole.relay.stop().await;
+}
+
+#[actix_web::test]
+async fn a_relay_without_credentials_starts_and_says_what_it_cannot_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let relay = start(config(directory.path(), &[])).await.unwrap();
+    let send = async |request: Request| {
+        crate::http::tests::wire::exchange(relay.public_addr, &request.into_bytes()).await
+    };
+    let ready = send(Request::new("GET", "/readyz")).await;
+    assert_eq!(
+        (ready.status, ready.json()["status"].as_str()),
+        (503, Some("unavailable"))
+    );
+    let capabilities = send(Request::new("GET", "/v1/capabilities")).await.json();
+    assert_eq!(capabilities["platforms"]["android"], false);
+    assert_eq!(capabilities["signaling"]["subprotocols"], serde_json::json!([]));
+    let key = send(Request::new("POST", "/v1/enroll")).await.json()["instanceKey"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let push = send(Request::push().key(&key)).await;
+    assert_eq!(push.refusal(), (503, "platform_not_configured".to_owned()));
+    assert_eq!(push.header("retry-after"), None, "this does not pass by itself");
+    relay.stop().await;
+}
+
+#[actix_web::test]
+async fn a_directory_or_an_address_in_use_stops_the_start_and_is_named() {
+    let whole = Whole::start().await;
+    let taken = launch(whole.directory.path(), &whole.provider, &[]).await;
+    assert!(matches!(taken, Err(StartError::Storage(_))));
+    let other = tempfile::tempdir().unwrap();
+    let address = whole.relay.public_addr.to_string();
+    let error = launch(other.path(), &whole.provider, &[("RELAY_LISTEN", &address)])
+        .await
+        .err();
+    let error = error.expect("the port is taken").to_string();
+    assert!(error.contains(&address), "{error}");
+    whole.relay.stop().await;
+}
