@@ -1,7 +1,7 @@
 //! APNs: HTTP/2 with its moving stream limit, GOAWAY reasons, provider JWTs and documented refusals.
 //!
-//! Flow of a connection: [`wire`] (SETTINGS and GOAWAY between the frames of `h2`) - [`connection`] (drives streams) -
-//! per request [`request`] (reads) - [`auth`] and [`rules`] (refuse) - script or [`devices`] (decide) - [`respond`].
+//! Flow of a connection: `wire` (SETTINGS and GOAWAY between the frames of `h2`) - `connection` (drives streams) -
+//! per request `request` (reads) - `auth` and `rules` (refuse) - script or `devices` (decide) - `respond`.
 //! Vendor pages: "Sending notification requests to APNs", "Handling notification responses from APNs",
 //! "Establishing a token-based connection to APNs".
 

@@ -34,7 +34,7 @@
 
 mod routes;
 
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -99,6 +99,9 @@ impl Drop for Control {
     }
 }
 
+/// Pause after a failed accept, so that a lasting error doesn't spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
 /// What requests are answered from.
 struct Context {
     simulators: Arc<Simulators>,
@@ -118,7 +121,10 @@ async fn accept(listener: TcpListener, context: Arc<Context>) {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) => _ = connections.spawn(serve(stream, Arc::clone(&context))),
-                Err(error) => tracing::warn!(%error, "accept failed"),
+                Err(error) => {
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             },
             Some(_) = connections.join_next() => {}
         }

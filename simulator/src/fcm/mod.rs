@@ -1,7 +1,7 @@
 //! FCM HTTP v1 and the token endpoint of its service account (RFC 7523).
 //!
-//! Flow: `POST /token` - [`oauth`]; `POST /v1/projects/{project}/messages:send` - bearer token - [`message`] (refuses
-//! what FCM refuses) - script or [`devices`](Fcm) - answer. Both ends speak HTTP/1.1 and HTTP/2. Pages: "REST Resource:
+//! Flow: `POST /token` - `oauth`; `POST /v1/projects/{project}/messages:send` - bearer token - `message` (refuses
+//! what FCM refuses) - script or known devices - answer. Both ends speak HTTP/1.1 and HTTP/2. Pages: "REST Resource:
 //! projects.messages", "FCM error codes", "Using OAuth 2.0 for Server to Server Applications".
 
 pub(crate) mod message;

@@ -13,6 +13,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use rustls::ServerConfig;
@@ -31,6 +32,8 @@ use crate::{
 
 /// Connections open at the same time; more are closed at once. Far above what a relay opens, and it bounds memory.
 const MAX_CONNECTIONS: usize = 4096;
+/// Pause after a failed accept, so that a lasting error doesn't spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Waiting connections that the kernel keeps, as `TcpListener::bind` does.
 const BACKLOG: u32 = 1024;
 /// Commands wait for their answer, so there is at most one per caller.
@@ -196,8 +199,8 @@ impl<S: Serve> Acceptor<S> {
         loop {
             let command = tokio::select! {
                 command = commands.recv() => command.unwrap_or(Command::Stop),
-                accepted = accept(&port) => {
-                    self.admit(accepted);
+                stream = accept(&port) => {
+                    self.admit(stream);
                     continue;
                 }
                 Some(_) = self.connections.join_next() => continue,
@@ -230,11 +233,7 @@ impl<S: Serve> Acceptor<S> {
         }
     }
 
-    fn admit(&mut self, accepted: io::Result<TcpStream>) {
-        let stream = match accepted {
-            Ok(stream) => stream,
-            Err(error) => return tracing::warn!(%error, "accept failed"),
-        };
+    fn admit(&mut self, stream: TcpStream) {
         if self.connections.len() >= MAX_CONNECTIONS {
             return tracing::warn!("too many connections, closing this one");
         }
@@ -263,10 +262,19 @@ impl<S: Serve> Acceptor<S> {
     }
 }
 
-async fn accept(port: &Port) -> io::Result<TcpStream> {
-    match port {
-        Port::Listening(listener) => listener.accept().await.map(|(stream, _)| stream),
-        Port::Refusing(_) => std::future::pending().await,
+/// The next connection. An error (no file descriptors left, say) is waited out.
+async fn accept(port: &Port) -> TcpStream {
+    let Port::Listening(listener) = port else {
+        return std::future::pending().await;
+    };
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => {
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod apns;
 mod apns_faults;
+mod apns_limits;
 mod connections;
 mod control;
 mod fcm;

@@ -1,7 +1,7 @@
 //! WNS and its token endpoints, the legacy one of `login.live.com` and Entra's.
 //!
-//! Flow: `POST /accesstoken.srf` or `POST /{tenant}/oauth2/v2.0/token`, then [`oauth`]; the channel URI,
-//! `POST /?token=...`, then bearer token, [`rules`], script or known channels, and an answer with `X-WNS-...`. HTTP/1.1
+//! Flow: `POST /accesstoken.srf` or `POST /{tenant}/oauth2/v2.0/token`, then `oauth`; the channel URI,
+//! `POST /?token=...`, then bearer token, `rules`, script or known channels, and an answer with `X-WNS-...`. HTTP/1.1
 //! only, as WNS itself. Pages: "Push notification service request and response headers", "WNS overview",
 //! "Quickstart: push notifications".
 
