@@ -55,10 +55,6 @@ pub const ALERT_TITLE_CHARS: usize = 100;
 pub const SYSTEM_DATA_DIR: &str = "/var/lib/sovereign-relay";
 /// Name of the relay's folder in a user's state folder.
 pub const USER_DATA_DIR: &str = "sovereign-relay";
-/// The admin token's file in the data folder.
-pub const ADMIN_TOKEN_FILE: &str = "admin-token";
-/// The enrollment secret's file in the data folder.
-pub const ENROLLMENT_SECRET_FILE: &str = "enrollment-secret";
 
 /// APNs production.
 pub const APNS_ENDPOINT: &str = "https://api.push.apple.com";

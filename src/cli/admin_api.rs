@@ -6,10 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fs, io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::{Client, Method, Response, StatusCode};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -19,6 +16,7 @@ use super::{environment, exit::CommandError};
 use crate::{
     config::{Admin, Flags, Sources, Storage},
     defaults,
+    store::embedded::read_admin_token,
 };
 
 /// One relay's admin API.
@@ -127,16 +125,15 @@ pub(crate) fn unreachable(error: &reqwest::Error) -> CommandError {
 }
 
 fn read_token(storage: &Storage) -> Result<Redacted, CommandError> {
-    let path = storage.data_dir.join(defaults::ADMIN_TOKEN_FILE);
-    let text = fs::read_to_string(&path).map_err(|error| no_token(&path, &error))?;
-    Ok(Redacted::new(text.trim()))
-}
-
-fn no_token(path: &std::path::Path, error: &io::Error) -> CommandError {
-    CommandError::failed(format!(
-        "no admin token: set RELAY_ADMIN_TOKEN, or run this as the relay's user ({}: {error})",
-        path.display()
-    ))
+    let folder = storage.data_dir.display();
+    let missing = || format!("set RELAY_ADMIN_TOKEN: no relay has kept an admin token in {folder}");
+    read_admin_token(&storage.data_dir)
+        .map_err(|error| {
+            CommandError::failed(format!(
+                "set RELAY_ADMIN_TOKEN, or run this as the relay's user: {error}"
+            ))
+        })?
+        .ok_or_else(|| CommandError::failed(missing()))
 }
 
 #[derive(Deserialize)]

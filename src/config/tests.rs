@@ -316,6 +316,29 @@ fn state_is_kept_in_the_users_folder_when_nothing_else_is_there() {
     assert!(error.starts_with("RELAY_DATA_DIR is not set"), "{error}");
 }
 
+#[test]
+fn the_readme_lists_exactly_the_settings_that_exist() {
+    let readme = include_str!("../../README.md");
+    let table = readme
+        .split_once("| name | default | what it does |\n|---|---|---|\n")
+        .unwrap()
+        .1;
+    let listed: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    let row = |setting: &Setting| {
+        let mark = if setting.kind == setting::Kind::Secret {
+            " (secret)"
+        } else {
+            ""
+        };
+        format!(
+            "| `{}`{mark} | {} | {} |",
+            setting.name, setting.default, setting.help
+        )
+    };
+    let expected: Vec<String> = setting::ALL.iter().map(row).collect();
+    assert_eq!(listed, expected);
+}
+
 /// A configuration with [`MARK`], or a known key, in every secret.
 pub(crate) fn everything_secret() -> (Config, Vec<String>) {
     let (key, account) = (apple_key(), service_account(None));
