@@ -18,11 +18,7 @@ use std::{
 
 use dashmap::{DashMap, Entry};
 use governor::{
-    Quota, RateLimiter,
-    clock::Clock,
-    middleware::NoOpMiddleware,
-    nanos::Nanos,
-    state::{StateStore, keyed::ShrinkableKeyedStateStore},
+    Quota, RateLimiter, clock::Clock, middleware::NoOpMiddleware, nanos::Nanos, state::StateStore,
 };
 
 /// The one key of a limit that has no keys.
@@ -167,9 +163,10 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
 
     /// Forgets the keys whose budget is full again, which changes no answer. Owners call it on a timer.
     pub fn clean(&self, now: Duration) {
-        self.hand.set(now);
-        self.limiter.retain_recent();
-        self.limiter.shrink_to_fit();
+        let now = nanos(now);
+        // Governor's own cleaning keeps a key one emission longer, which for a day's budget is minutes.
+        self.slots.map.retain(|_, arrival| *arrival > now);
+        self.slots.map.shrink_to_fit();
         self.slots.used.store(self.slots.map.len(), Ordering::Relaxed);
     }
 
@@ -225,24 +222,6 @@ impl<K: Hash + Eq + Clone> StateStore for Slots<K> {
                 Ok(verdict)
             }
         }
-    }
-}
-
-impl<K: Hash + Eq + Clone> ShrinkableKeyedStateStore<K> for Slots<K> {
-    fn retain_recent(&self, drop_below: Nanos) {
-        self.map.retain(|_, arrival| *arrival > drop_below.as_u64());
-    }
-
-    fn shrink_to_fit(&self) {
-        self.map.shrink_to_fit();
-    }
-
-    fn len(&self) -> usize {
-        self.map.len()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.map.is_empty()
     }
 }
 

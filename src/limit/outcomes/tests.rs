@@ -1,1 +1,63 @@
+use sovereign_relay_protocol::{push::PushAnswer, time::UnixMillis};
 
+use super::*;
+
+const START: Now = Now {
+    mono: Duration::from_secs(100),
+    unix: UnixMillis(0),
+};
+
+fn outcome(message: u128) -> Remembered {
+    Remembered {
+        message,
+        answer: PushAnswer::sent(None),
+    }
+}
+
+fn get(memory: &EmbeddedOutcomes, key: u128, now: Now) -> Option<Remembered> {
+    memory.get(key, now).now_or_never().flatten()
+}
+
+fn put(memory: &EmbeddedOutcomes, key: u128, outcome: Remembered, now: Now) {
+    memory.put(key, outcome, now).now_or_never().unwrap();
+}
+
+#[test]
+fn an_outcome_is_remembered_for_ten_minutes() {
+    let memory = EmbeddedOutcomes::new();
+    put(&memory, 1, outcome(10), START);
+    let end = START.plus(REMEMBERED);
+    assert_eq!(
+        get(&memory, 1, START.plus(REMEMBERED - Duration::from_millis(1))),
+        Some(outcome(10))
+    );
+    assert_eq!(get(&memory, 1, end), None);
+    assert_eq!(get(&memory, 2, START), None);
+    put(&memory, 1, outcome(11), end);
+    assert_eq!(get(&memory, 1, end), Some(outcome(11)));
+}
+
+#[test]
+fn the_first_outcome_of_a_key_stays() {
+    let memory = EmbeddedOutcomes::new();
+    put(&memory, 1, outcome(10), START);
+    put(&memory, 1, outcome(11), START.plus(Duration::from_secs(599)));
+    assert_eq!(
+        get(&memory, 1, START.plus(Duration::from_secs(599))),
+        Some(outcome(10))
+    );
+    assert_eq!(
+        get(&memory, 1, START.plus(REMEMBERED)),
+        None,
+        "a repeat does not prolong it"
+    );
+}
+
+#[test]
+fn a_flood_of_keys_does_not_grow_the_memory() {
+    let memory = EmbeddedOutcomes::new();
+    for key in 0..u128::from(OUTCOMES) * 2 {
+        put(&memory, key, outcome(1), START);
+    }
+    assert!(memory.entries() <= OUTCOMES);
+}
