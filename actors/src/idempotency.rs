@@ -114,6 +114,12 @@ impl InFlight {
         self.claims.len()
     }
 
+    /// Repeats that wait for a key.
+    #[cfg(test)]
+    pub(crate) fn waiters(&self, key: u128) -> usize {
+        self.claims.get(&key).map_or(0, |claimed| claimed.waiters.len())
+    }
+
     fn remove(&self, key: u128, serial: u64) -> Option<Claimed> {
         self.claims
             .remove_if(&key, |_, claimed| claimed.serial == serial)

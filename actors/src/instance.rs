@@ -8,69 +8,49 @@
 //! Refresh -> read the standing -> acknowledge         tick -> write use, clean, leave when idle         Close
 //! ```
 //!
-//! Handlers do microseconds of work and never wait: what waits is a task of its own (`work.rs`), which neither a
-//! caller that hangs up nor the actor's death stops. Until the standing has been read, pushes wait in a queue
+//! Handlers do microseconds of work and never wait: what waits is a task of its own (`work.rs`, `records.rs`), which
+//! neither a caller that hangs up nor the actor's death stops. Until the standing has been read, pushes wait in a queue
 //! that their slots bound. A store that cannot tell is asked again at each tick; meanwhile pushes go on under
 //! the default limits.
 //!
-//! A panic here ends this actor alone: each actor is a task, and tokio catches a panic at the task's edge. The
-//! registry notices and starts a successor.
+//! A panic ends this actor alone. It is caught at each handler and not left to tokio, for two reasons: actix polls a
+//! context once more while it is dropped, so the broken actor would serve what is still queued; and a second panic
+//! there, in the middle of the first one's unwinding, would abort the process. A dead actor lets its messages
+//! fall: an `Ask` goes to the successor, a `Settled` answers its caller by itself.
 //!
 //! Idle stop: all limits are whole again after a minute of quiet, dead tokens are answered from memory for a minute,
 //! idempotency is not kept here, and pressure keeps the actor alive while it counts. So nothing is gained by
 //! letting an actor stop.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
-
-use actix::{
-    Actor, ActorContext as _, AsyncContext as _, Context, Handler, Message, WrapFuture as _,
-    fut::ActorFutureExt as _,
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
-use metrics::counter;
+
+use actix::{Actor, ActorContext as _, AsyncContext as _, Context, Handler, Message, Running};
 use sovereign_relay_protocol::{id::InstanceId, platform::Environment, token::TargetToken};
 use tokio::sync::oneshot;
-use tracing::{error, warn};
 
 pub(crate) mod budgets;
+pub(crate) mod kit;
 pub(crate) mod memory;
 pub(crate) mod pressure;
+pub(crate) mod records;
 pub(crate) mod state;
 pub(crate) mod work;
 
-use state::{Decision, InstanceState, Rules, SOON, Use};
+use kit::Kit;
+use state::{Decision, InstanceState, SOON};
 use work::{Ask, Pending, Recalled, Settled};
 
 use crate::{
-    idempotency::{Begin, InFlight, OutcomeMemory},
+    idempotency::{Begin, Remembered},
     now::Now,
-    ports::{Clock, Delivery, Entropy, InstanceStore, SharedLimits, Standing, StoreError, Suspension},
+    ports::Delivery,
     push::{Answered, LaneJob, Push, Refusal, TurnKey},
-    registry::{directory::Directory, door::Doors, slots::Slots, tracker::Tracker},
+    registry::slots::Slots,
 };
-
-/// Longest a store call may take. A store that hangs must hold up neither pushes nor the relay's stop.
-const STORE_PATIENCE: Duration = Duration::from_secs(2);
-
-/// What every actor works with.
-pub(crate) struct Kit {
-    pub(crate) rules: Arc<Rules>,
-    pub(crate) default_environment: Environment,
-    pub(crate) push_deadline: Duration,
-    pub(crate) idle_after: Duration,
-    pub(crate) tick: Duration,
-    pub(crate) doors: Doors,
-    pub(crate) store: Arc<dyn InstanceStore>,
-    pub(crate) limits: Arc<dyn SharedLimits>,
-    pub(crate) outcomes: Arc<dyn OutcomeMemory>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) entropy: Arc<dyn Entropy>,
-    pub(crate) in_flight: InFlight,
-    pub(crate) directory: Arc<Directory>,
-    /// Pushes under way.
-    pub(crate) pushes: Tracker,
-    /// Writes under way.
-    pub(crate) writes: Tracker,
-}
 
 /// One instance's actor.
 pub(crate) struct InstanceActor {
@@ -83,6 +63,8 @@ pub(crate) struct InstanceActor {
     /// Number of the last read of the standing; the answers of earlier ones are void.
     reads: u64,
     refreshers: Vec<oneshot::Sender<()>>,
+    /// It panicked; its state means nothing any more.
+    dead: bool,
 }
 
 /// ```text
@@ -95,20 +77,10 @@ enum StandingPhase {
     Unsure,
 }
 
-/// The operator changed the standing.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Refresh(pub(crate) oneshot::Sender<()>);
-
 /// The registry closes; no push is under way. Acknowledged when the last write has begun.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Close(pub(crate) oneshot::Sender<()>);
-
-/// The store could not be told of some use.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct NotWritten(Use);
 
 impl InstanceActor {
     pub(crate) fn new(instance: InstanceId, generation: u64, slots: Arc<Slots>, kit: Arc<Kit>) -> Self {
@@ -125,6 +97,7 @@ impl InstanceActor {
             standing,
             reads: 0,
             refreshers: Vec::new(),
+            dead: false,
         }
     }
 
@@ -154,6 +127,20 @@ impl InstanceActor {
             Begin::Wait(first) => pending.wait_for(first),
             Begin::Conflict => pending.finish(Err(Refusal::IdempotencyConflict)),
             Begin::Full => pending.finish(Err(Refusal::RateLimited { retry_after: SOON })),
+        }
+    }
+
+    fn on_recalled(&mut self, pending: Pending, remembered: Option<Remembered>, ctx: &mut Context<Self>) {
+        let message = pending.push.idempotency.map(|identity| identity.message);
+        match remembered {
+            None => self.decide(pending, ctx),
+            Some(remembered) if Some(remembered.message) == message => {
+                pending.finish(Ok(Answered {
+                    answer: remembered.answer,
+                    replayed: true,
+                }));
+            }
+            Some(_) => pending.finish(Err(Refusal::IdempotencyConflict)),
         }
     }
 
@@ -211,45 +198,6 @@ impl InstanceActor {
         }
     }
 
-    fn read_standing(&mut self, ctx: &mut Context<Self>) {
-        self.reads += 1;
-        let number = self.reads;
-        let read = patiently(self.kit.store.standing(self.instance));
-        ctx.spawn(
-            read.into_actor(self)
-                .map(move |standing, actor, ctx| actor.on_standing(number, standing, ctx)),
-        );
-    }
-
-    fn on_standing(
-        &mut self,
-        number: u64,
-        standing: Result<Option<Standing>, StoreError>,
-        ctx: &mut Context<Self>,
-    ) {
-        if number != self.reads {
-            return;
-        }
-        let phase = match standing {
-            Ok(standing) => {
-                self.state.on_standing(standing);
-                StandingPhase::Known
-            }
-            Err(error) => {
-                warn!(instance = %self.instance, %error, "cannot read the instance's standing, going on without");
-                StandingPhase::Unsure
-            }
-        };
-        let before = std::mem::replace(&mut self.standing, phase);
-        if let StandingPhase::Unread { waiting } = before {
-            waiting.into_iter().for_each(|pending| self.ask(pending, ctx));
-        }
-        for refresher in self.refreshers.drain(..) {
-            // Whoever asked and went away needs no answer.
-            let _ = refresher.send(());
-        }
-    }
-
     fn on_tick(&mut self, ctx: &mut Context<Self>) {
         let now = self.kit.clock.now();
         self.state.clean(now);
@@ -270,33 +218,16 @@ impl InstanceActor {
         ctx.stop();
     }
 
-    fn write_use(&mut self, ctx: &mut Context<Self>) {
-        let Some(noted) = self.state.take_use() else {
+    /// Runs a handler's body and catches its panic. A dead actor does nothing more.
+    fn guarded(&mut self, ctx: &mut Context<Self>, body: impl FnOnce(&mut Self, &mut Context<Self>)) {
+        if self.dead {
             return;
-        };
-        let written = patiently(self.kit.store.note_use(self.instance, noted.sent, noted.at));
-        let (actor, tracked, instance) = (ctx.address(), self.kit.writes.enter(), self.instance);
-        actix_rt::spawn(async move {
-            if let Err(error) = written.await {
-                warn!(%instance, %error, "cannot write the instance's use");
-                // A stopped actor's last use is lost: it is best effort.
-                let _ = actor.try_send(NotWritten(noted));
-            }
-            drop(tracked);
-        });
-    }
-
-    fn write_suspension(&self, suspension: Suspension) {
-        counter!("relay_abuse_suspensions_total").increment(1);
-        warn!(instance = %self.instance, reason = suspension.reason, "instance suspended");
-        let written = patiently(self.kit.store.suspend(self.instance, suspension));
-        let (tracked, instance) = (self.kit.writes.enter(), self.instance);
-        actix_rt::spawn(async move {
-            if let Err(error) = written.await {
-                error!(%instance, %error, "cannot write the suspension, which holds until the relay restarts");
-            }
-            drop(tracked);
-        });
+        }
+        if catch_unwind(AssertUnwindSafe(|| body(self, ctx))).is_err() {
+            self.dead = true;
+            self.kit.directory.bury(self.instance, self.generation);
+            ctx.terminate();
+        }
     }
 }
 
@@ -304,13 +235,13 @@ impl Actor for InstanceActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
-        self.read_standing(ctx);
-        ctx.run_interval(self.kit.tick, Self::on_tick);
+        self.guarded(ctx, Self::read_standing);
+        ctx.run_interval(self.kit.tick, |actor, ctx| actor.guarded(ctx, Self::on_tick));
     }
 
-    fn stopping(&mut self, ctx: &mut Context<Self>) -> actix::Running {
-        self.write_use(ctx);
-        actix::Running::Stop
+    fn stopping(&mut self, ctx: &mut Context<Self>) -> Running {
+        self.guarded(ctx, Self::write_use);
+        Running::Stop
     }
 }
 
@@ -318,62 +249,39 @@ impl Handler<Ask> for InstanceActor {
     type Result = ();
 
     fn handle(&mut self, Ask(pending): Ask, ctx: &mut Context<Self>) {
-        match &mut self.standing {
+        self.guarded(ctx, |actor, ctx| match &mut actor.standing {
             StandingPhase::Unread { waiting } => waiting.push_back(pending),
-            StandingPhase::Known | StandingPhase::Unsure => self.ask(pending, ctx),
-        }
+            StandingPhase::Known | StandingPhase::Unsure => actor.ask(pending, ctx),
+        });
     }
 }
 
 impl Handler<Recalled> for InstanceActor {
     type Result = ();
 
-    fn handle(&mut self, Recalled { pending, remembered }: Recalled, ctx: &mut Context<Self>) {
-        let message = pending.push.idempotency.map(|identity| identity.message);
-        match remembered {
-            None => self.decide(pending, ctx),
-            Some(remembered) if Some(remembered.message) == message => {
-                pending.finish(Ok(Answered {
-                    answer: remembered.answer,
-                    replayed: true,
-                }));
+    fn handle(&mut self, recalled: Recalled, ctx: &mut Context<Self>) {
+        self.guarded(ctx, |actor, ctx| {
+            if let Some((pending, remembered)) = recalled.open() {
+                actor.on_recalled(pending, remembered, ctx);
             }
-            Some(_) => pending.finish(Err(Refusal::IdempotencyConflict)),
-        }
+        });
     }
 }
 
 impl Handler<Settled> for InstanceActor {
     type Result = ();
 
-    fn handle(&mut self, Settled { pending, result }: Settled, _: &mut Context<Self>) {
-        if let Ok(answer) = &result {
-            let now = self.kit.clock.now();
-            let suspension = self
-                .state
-                .settle(pending.push.token, answer.result, pending.began, now);
-            if let Some(suspension) = suspension {
-                self.write_suspension(suspension);
+    fn handle(&mut self, settled: Settled, ctx: &mut Context<Self>) {
+        self.guarded(ctx, |actor, _| {
+            if let Some(suspension) = settled.answer().and_then(|(push, began, result)| {
+                actor
+                    .state
+                    .settle(push.token, result, began, actor.kit.clock.now())
+            }) {
+                actor.write_suspension(suspension);
             }
-        }
-        pending.finish(result.map(work::fresh));
-    }
-}
-
-impl Handler<Refresh> for InstanceActor {
-    type Result = ();
-
-    fn handle(&mut self, Refresh(done): Refresh, ctx: &mut Context<Self>) {
-        self.refreshers.push(done);
-        self.read_standing(ctx);
-    }
-}
-
-impl Handler<NotWritten> for InstanceActor {
-    type Result = ();
-
-    fn handle(&mut self, NotWritten(noted): NotWritten, _: &mut Context<Self>) {
-        self.state.put_back_use(noted);
+            // Dropping it answers the caller.
+        });
     }
 }
 
@@ -381,16 +289,11 @@ impl Handler<Close> for InstanceActor {
     type Result = ();
 
     fn handle(&mut self, Close(done): Close, ctx: &mut Context<Self>) {
-        self.write_use(ctx);
-        self.leave(ctx);
-        // Nobody waits when closing itself was given up.
-        let _ = done.send(());
-    }
-}
-
-async fn patiently<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    match tokio::time::timeout(STORE_PATIENCE, call).await {
-        Ok(result) => result,
-        Err(_) => Err(StoreError("no answer in time".to_owned())),
+        self.guarded(ctx, |actor, ctx| {
+            actor.write_use(ctx);
+            actor.leave(ctx);
+            // Nobody waits when closing itself was given up.
+            let _ = done.send(());
+        });
     }
 }

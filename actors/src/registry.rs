@@ -14,102 +14,48 @@
 //! Invariant: every push that was counted in is counted out, whatever becomes of caller, actor and provider; closing
 //! waits for exactly that.
 
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
 };
 
 use actix::{Arbiter, dev::SendError};
 use sovereign_relay_protocol::{
-    envelope::AlertTitles,
     id::InstanceId,
-    limits,
-    platform::Environment,
     push::{PushAnswer, Reason},
-    token::ChannelRule,
 };
 use tokio::sync::oneshot;
 use tracing::{error, warn};
 
+mod config;
 pub(crate) mod directory;
 pub(crate) mod door;
 pub(crate) mod slots;
 pub(crate) mod tracker;
 
+use config::Ports;
+pub use config::{Lanes, RegistryConfig};
 use directory::{Directory, Seat};
-use door::Doors;
 use slots::Slot;
-use tracker::{Tracked, Tracker};
+use tracker::Tracked;
 
 use crate::{
-    idempotency::{InFlight, OutcomeMemory},
+    idempotency::OutcomeMemory,
     instance::{
-        Close, Kit, Refresh,
-        state::{Rules, SOON},
+        Close,
+        kit::Kit,
+        records::Refresh,
+        state::SOON,
         work::{Ask, Outcome, Pending, Reply, fresh},
     },
-    lane::Lane,
     now::Now,
     ports::{Clock, Entropy, InstanceStore, SharedLimits},
     push::{Answered, Push, Refusal},
 };
 
-/// How often a push looks for a living actor. Each miss replaces or awaits a dying one, so the second try nearly
-/// always finds one; an instance whose actors die faster than that is answered `overloaded`.
+/// How often a push looks for a living actor. A miss means that one was just dying, so the second try nearly always
+/// finds another; an instance whose actors die faster than that is answered `overloaded`.
 const TRIES: usize = 4;
-
-/// How instances are served.
-#[derive(Clone, Debug)]
-pub struct RegistryConfig {
-    /// Threads that actors live on.
-    pub arbiters: usize,
-    /// `RELAY_PUSH_DEADLINE`.
-    pub push_deadline: Duration,
-    /// An actor without pushes stops after this.
-    pub idle_after: Duration,
-    /// How often an actor writes its counters, cleans its memories and looks whether it is idle.
-    pub tick: Duration,
-    /// Titles in the APNs envelope, which take room from the payload.
-    pub titles: AlertTitles,
-    /// `APNS_USE_SANDBOX`: where Apple pushes without `environment` go.
-    pub default_environment: Environment,
-    /// Hosts a channel URI may name.
-    pub channel_rule: ChannelRule,
-    /// Pushes a minute of an instance without an operator's limit.
-    pub per_minute: u32,
-}
-
-impl Default for RegistryConfig {
-    fn default() -> Self {
-        Self {
-            arbiters: 1,
-            push_deadline: Duration::from_secs(10),
-            // Longer than any memory whose loss would let an instance do more than it may: see instance.rs.
-            idle_after: Duration::from_secs(11 * 60),
-            tick: Duration::from_secs(20),
-            titles: AlertTitles::default(),
-            default_environment: Environment::Production,
-            channel_rule: ChannelRule::default(),
-            per_minute: limits::PUSHES_PER_MINUTE,
-        }
-    }
-}
-
-/// What stands in front of each provider.
-#[derive(Clone)]
-pub struct Lanes {
-    /// APNs production.
-    pub apns_production: Lane,
-    /// APNs sandbox.
-    pub apns_sandbox: Lane,
-    /// FCM.
-    pub fcm: Lane,
-    /// WNS.
-    pub wns: Lane,
-}
 
 /// For metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,12 +107,7 @@ impl Registry {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Self {
-        let doors = Doors {
-            apns_production: Arc::new(lanes.apns_production),
-            apns_sandbox: Arc::new(lanes.apns_sandbox),
-            fcm: Arc::new(lanes.fcm),
-            wns: Arc::new(lanes.wns),
-        };
+        let doors = lanes.into();
         Self::open(
             config,
             Ports {
@@ -182,7 +123,7 @@ impl Registry {
 
     /// Serves one push. A caller that goes away loses the answer alone.
     pub async fn push(&self, instance: InstanceId, push: Push) -> Result<Answered, Refusal> {
-        let tracked = self.inner.kit.pushes.enter();
+        let tracked = Arc::new(self.inner.kit.pushes.enter());
         // After the count, so that closing either sees this push or is seen by it.
         if self.inner.closing.load(Ordering::SeqCst) {
             return Err(Refusal::Draining);
@@ -243,7 +184,7 @@ impl Registry {
     pub fn snapshot(&self) -> RegistrySnapshot {
         let kit = &self.inner.kit;
         RegistrySnapshot {
-            actors: kit.directory.len(),
+            actors: kit.directory.alive(),
             in_flight: kit.pushes.count(),
             restarts: kit.directory.restarts(),
         }
@@ -262,7 +203,13 @@ impl Registry {
         }
     }
 
-    async fn try_once(&self, instance: InstanceId, push: &Arc<Push>, began: Now, tracked: &Tracked) -> Try {
+    async fn try_once(
+        &self,
+        instance: InstanceId,
+        push: &Arc<Push>,
+        began: Now,
+        tracked: &Arc<Tracked>,
+    ) -> Try {
         let kit = &self.inner.kit;
         let seat = kit.directory.seat(instance, kit);
         let crowded = Try::Done(Err(Refusal::RateLimited { retry_after: SOON }));
@@ -284,7 +231,7 @@ impl Registry {
             Ok(()) => {}
             Err(SendError::Full(_)) => return Try::crowded(),
             Err(SendError::Closed(_)) => {
-                kit.directory.replace(&seat, kit);
+                kit.directory.bury(seat.instance, seat.generation);
                 return Try::Again;
             }
         }
@@ -295,12 +242,14 @@ impl Registry {
         }
     }
 
-    /// The push was dropped on its way: by a stopping actor, or by a panic of the actor or of what it called.
+    /// The push was dropped on its way. Before anything had begun, only an actor that leaves or dies does that; the
+    /// caller may know it first. Afterwards it may also have been a panic in the lane, which the actor survives.
     fn after_a_lost_reply(&self, seat: &Seat, started: &AtomicBool) -> Try {
-        if !seat.address.connected() {
-            self.inner.kit.directory.replace(seat, &self.inner.kit);
+        let begun = started.load(Ordering::SeqCst);
+        if !begun || !seat.address.connected() {
+            self.inner.kit.directory.bury(seat.instance, seat.generation);
         }
-        if started.load(Ordering::SeqCst) {
+        if begun {
             Try::Done(Err(Refusal::Internal))
         } else {
             Try::Again
@@ -344,45 +293,15 @@ impl Drop for Inner {
     }
 }
 
-/// What is put in, as the composition root or a test has it.
-pub(crate) struct Ports {
-    pub(crate) doors: Doors,
-    pub(crate) store: Arc<dyn InstanceStore>,
-    pub(crate) limits: Arc<dyn SharedLimits>,
-    pub(crate) outcomes: Arc<dyn OutcomeMemory>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) entropy: Arc<dyn Entropy>,
-}
+#[cfg(test)]
+impl Registry {
+    fn is_closing(&self) -> bool {
+        self.inner.closing.load(Ordering::SeqCst)
+    }
 
-impl Kit {
-    fn new(config: RegistryConfig, ports: Ports, directory: Arc<Directory>) -> Self {
-        let RegistryConfig {
-            titles,
-            channel_rule,
-            per_minute,
-            ..
-        } = config;
-        Self {
-            rules: Arc::new(Rules {
-                titles,
-                channel_rule,
-                per_minute,
-            }),
-            default_environment: config.default_environment,
-            push_deadline: config.push_deadline,
-            idle_after: config.idle_after,
-            tick: config.tick,
-            doors: ports.doors,
-            store: ports.store,
-            limits: ports.limits,
-            outcomes: ports.outcomes,
-            clock: ports.clock,
-            entropy: ports.entropy,
-            in_flight: InFlight::default(),
-            directory,
-            pushes: Tracker::default(),
-            writes: Tracker::default(),
-        }
+    /// Whether a repeat waits for the push that has this idempotency key.
+    fn is_waiting(&self, key: u128) -> bool {
+        self.inner.kit.in_flight.waiters(key) > 0
     }
 }
 

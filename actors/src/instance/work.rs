@@ -10,10 +10,10 @@ use std::sync::{
 };
 
 use actix::{Addr, Message};
-use sovereign_relay_protocol::push::PushAnswer;
+use sovereign_relay_protocol::push::{PushAnswer, PushResult};
 use tokio::sync::oneshot;
 
-use super::{InstanceActor, Kit};
+use super::{InstanceActor, kit::Kit};
 use crate::{
     idempotency::{Claim, Remembered},
     lane::Verdict,
@@ -42,7 +42,7 @@ pub(crate) struct Pending {
     /// Set once anything may have come of it: from then on a lost reply is 500, before that a new try.
     pub(crate) started: Arc<AtomicBool>,
     pub(crate) reply: oneshot::Sender<Reply>,
-    pub(crate) tracked: Tracked,
+    pub(crate) tracked: Arc<Tracked>,
 }
 
 impl Pending {
@@ -77,27 +77,56 @@ impl Pending {
 #[rtype(result = "()")]
 pub(crate) struct Ask(pub(crate) Pending);
 
-/// The outcome memory was asked.
+/// The outcome memory was asked. Where a dead actor lets it fall, nothing has come of the push yet, so it is tried
+/// again.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Recalled {
-    pub(crate) pending: Pending,
-    pub(crate) remembered: Option<Remembered>,
+pub(crate) struct Recalled(Option<(Pending, Option<Remembered>)>);
+
+impl Recalled {
+    /// Takes it out.
+    pub(crate) fn open(mut self) -> Option<(Pending, Option<Remembered>)> {
+        self.0.take()
+    }
 }
 
-/// The lane has answered.
+impl Drop for Recalled {
+    fn drop(&mut self) {
+        if let Some((pending, _)) = &self.0 {
+            pending.started.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+/// The lane has answered. Dropping it, read or not, answers the caller: an outcome that is known is told even if the
+/// actor died.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Settled {
-    pub(crate) pending: Pending,
-    pub(crate) result: Result<PushAnswer, Refusal>,
+pub(crate) struct Settled(Option<(Pending, Result<PushAnswer, Refusal>)>);
+
+impl Settled {
+    /// What the actor has to note, if it is an answer: the push, when it began, and the result.
+    pub(crate) fn answer(&self) -> Option<(&Push, Now, PushResult)> {
+        let (pending, result) = self.0.as_ref()?;
+        let answer = result.as_ref().ok()?;
+        Some((&pending.push, pending.began, answer.result))
+    }
 }
 
-/// Asks the outcome memory. Where the actor dies meanwhile, the push is dropped and its caller hears of it.
+impl Drop for Settled {
+    fn drop(&mut self) {
+        if let Some((pending, result)) = self.0.take() {
+            pending.finish(result.map(fresh));
+        }
+    }
+}
+
+/// Asks the outcome memory.
 pub(crate) async fn recall(kit: Arc<Kit>, actor: Addr<InstanceActor>, pending: Pending, key: u128) {
     let remembered = kit.outcomes.get(key, kit.clock.now()).await;
-    // Never full: the message carries a slot, and the mailbox has a place for each.
-    let _ = actor.try_send(Recalled { pending, remembered });
+    // Never full: the message carries a slot, and the mailbox has a place for each. If the actor is gone, the
+    // message falls.
+    let _ = actor.try_send(Recalled(Some((pending, remembered))));
 }
 
 /// Hands the push to the lane and settles what comes back.
@@ -116,7 +145,7 @@ pub(crate) async fn deliver(
     settle(kit, actor, pending, result).await;
 }
 
-/// Remembers a final outcome, tells the actor and through it the caller; a dead actor's caller hears it from here.
+/// Remembers a final outcome, then lets the actor note it before the caller hears of it.
 pub(crate) async fn settle(
     kit: Arc<Kit>,
     actor: Addr<InstanceActor>,
@@ -133,10 +162,8 @@ pub(crate) async fn settle(
         };
         kit.outcomes.put(identity.key, outcome, kit.clock.now()).await;
     }
-    if let Err(unsent) = actor.try_send(Settled { pending, result }) {
-        let Settled { pending, result } = unsent.into_inner();
-        pending.finish(result.map(fresh));
-    }
+    // If the actor is gone, the message falls, which answers the caller.
+    let _ = actor.try_send(Settled(Some((pending, result))));
 }
 
 /// An answer that is no replay.

@@ -1,11 +1,12 @@
 //! Which actor serves which instance: (instance) -> generation, address.
 //!
-//! Invariant: an actor is removed or replaced by (instance, generation) in one step, so a late report about an
-//! old actor never harms its successor.
+//! Invariant: an actor leaves or is buried by (instance, generation), so a late report about an old actor never
+//! harms its successor. What outlives an actor that panicked (the slots of pushes under way) stays in its seat
+//! for the successor.
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use actix::{Addr, ArbiterHandle, Context, dev::channel::channel};
@@ -15,7 +16,7 @@ use sovereign_relay_protocol::id::InstanceId;
 use tracing::error;
 
 use super::slots::{MAILBOX, Slots};
-use crate::instance::{InstanceActor, Kit};
+use crate::instance::{InstanceActor, kit::Kit};
 
 /// The actors alive.
 pub(crate) struct Directory {
@@ -32,6 +33,13 @@ pub(crate) struct Seat {
     /// The one address that the registry sends to.
     pub(crate) address: Addr<InstanceActor>,
     pub(crate) slots: Arc<Slots>,
+    dead: AtomicBool,
+}
+
+impl Seat {
+    fn is_alive(&self) -> bool {
+        !self.dead.load(Ordering::SeqCst)
+    }
 }
 
 impl Directory {
@@ -45,16 +53,25 @@ impl Directory {
         }
     }
 
-    /// The actor of an instance, started if there is none.
+    /// The actor of an instance, started if none lives.
     pub(crate) fn seat(&self, instance: InstanceId, kit: &Arc<Kit>) -> Arc<Seat> {
-        if let Some(seat) = self.find(instance) {
+        if let Some(seat) = self.find(instance).filter(|seat| seat.is_alive()) {
             return seat;
         }
-        let start = || self.start(instance, Arc::new(Slots::new()), kit);
-        self.actors.entry(instance).or_insert_with(start).clone()
+        match self.actors.entry(instance) {
+            Entry::Occupied(place) if place.get().is_alive() => place.get().clone(),
+            Entry::Occupied(mut place) => {
+                let successor = self.start(instance, place.get().slots.clone(), kit);
+                place.insert(successor.clone());
+                successor
+            }
+            Entry::Vacant(place) => place
+                .insert(self.start(instance, Arc::new(Slots::new()), kit))
+                .clone(),
+        }
     }
 
-    /// The actor of an instance, if there is one.
+    /// The actor of an instance, if there is one, dead or alive.
     pub(crate) fn find(&self, instance: InstanceId) -> Option<Arc<Seat>> {
         self.actors.get(&instance).map(|seat| seat.clone())
     }
@@ -64,9 +81,9 @@ impl Directory {
         self.actors.iter().map(|seat| seat.clone()).collect()
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.actors.len()
+    /// How many live.
+    pub(crate) fn alive(&self) -> usize {
+        self.actors.iter().filter(|seat| seat.is_alive()).count()
     }
 
     /// How many died of a panic.
@@ -80,19 +97,21 @@ impl Directory {
             .remove_if(&instance, |_, seat| seat.generation == generation);
     }
 
-    /// An actor was found dead without having left: it panicked. Starts its successor, once.
-    pub(crate) fn replace(&self, dead: &Seat, kit: &Arc<Kit>) {
-        let Entry::Occupied(mut place) = self.actors.entry(dead.instance) else {
+    /// An actor died of a panic. It is counted once, whoever finds it, and the next push starts its successor with
+    /// the same slots. It isn't started here: an actor that dies while it starts would go round in circles.
+    pub(crate) fn bury(&self, instance: InstanceId, generation: u64) {
+        let Some(seat) = self.find(instance).filter(|seat| seat.generation == generation) else {
             return;
         };
-        if place.get().generation != dead.generation {
+        if seat.dead.swap(true, Ordering::SeqCst) {
             return;
         }
-        place.insert(self.start(dead.instance, dead.slots.clone(), kit));
-        drop(place);
         self.restarts.fetch_add(1, Ordering::Relaxed);
         counter!("relay_actor_restarts_total").increment(1);
-        error!(instance = %dead.instance, "the instance's actor panicked and was replaced");
+        error!(%instance, "the instance's actor panicked");
+        if seat.slots.all_free() {
+            self.leave(instance, generation);
+        }
     }
 
     fn start(&self, instance: InstanceId, slots: Arc<Slots>, kit: &Arc<Kit>) -> Arc<Seat> {
@@ -114,6 +133,7 @@ impl Directory {
             generation,
             address: Addr::new(sender),
             slots,
+            dead: AtomicBool::new(false),
         })
     }
 

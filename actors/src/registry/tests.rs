@@ -1,1 +1,7 @@
+//! Registry and actors on real arbiters, with lanes, store and clock in the tests' hands.
 
+mod faults;
+mod pushes;
+mod repeats;
+mod standing;
+mod support;

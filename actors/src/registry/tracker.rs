@@ -50,15 +50,6 @@ impl Tracker {
     }
 }
 
-impl Clone for Tracked {
-    fn clone(&self) -> Self {
-        self.inner.count.fetch_add(1, Ordering::SeqCst);
-        Self {
-            inner: self.inner.clone(),
-        }
-    }
-}
-
 impl Drop for Tracked {
     fn drop(&mut self) {
         if self.inner.count.fetch_sub(1, Ordering::SeqCst) == 1 {

@@ -1,0 +1,126 @@
+//! What the actor reads of its instance's record and writes to it.
+//!
+//! Reads are the actor's own futures and die with it. Writes are tasks that the registry waits for when it closes:
+//! what was counted is written even if the actor stops right after. Every call has a time limit, so that a store
+//! that hangs holds up neither pushes nor the relay's stop.
+
+use std::time::Duration;
+
+use actix::{AsyncContext as _, Context, Handler, Message, WrapFuture as _, fut::ActorFutureExt as _};
+use metrics::counter;
+use tokio::sync::oneshot;
+use tracing::{error, warn};
+
+use super::{InstanceActor, StandingPhase, state::Use};
+use crate::ports::{Standing, StoreError, Suspension};
+
+/// Longest a store call may take: many times what a healthy store needs, and a fifth of a push's deadline.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The operator changed the standing. Answered when the new one holds.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Refresh(pub(crate) oneshot::Sender<()>);
+
+/// The store could not be told of some use.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct NotWritten(Use);
+
+impl InstanceActor {
+    /// Reads the standing. Only the last read counts: what an earlier one saw may be older than a refresh.
+    pub(super) fn read_standing(&mut self, ctx: &mut Context<Self>) {
+        self.reads += 1;
+        let number = self.reads;
+        let read = patiently(self.kit.store.standing(self.instance));
+        ctx.spawn(read.into_actor(self).map(move |standing, actor, ctx| {
+            actor.guarded(ctx, |actor, ctx| actor.on_standing(number, standing, ctx));
+        }));
+    }
+
+    fn on_standing(
+        &mut self,
+        number: u64,
+        standing: Result<Option<Standing>, StoreError>,
+        ctx: &mut Context<Self>,
+    ) {
+        if number != self.reads {
+            return;
+        }
+        let phase = match standing {
+            Ok(standing) => {
+                self.state.on_standing(standing);
+                StandingPhase::Known
+            }
+            Err(error) => {
+                warn!(instance = %self.instance, %error, "cannot read the instance's standing, going on without");
+                StandingPhase::Unsure
+            }
+        };
+        let before = std::mem::replace(&mut self.standing, phase);
+        for refresher in self.refreshers.drain(..) {
+            // Whoever asked and went away needs no answer.
+            let _ = refresher.send(());
+        }
+        if let StandingPhase::Unread { waiting } = before {
+            waiting.into_iter().for_each(|pending| self.ask(pending, ctx));
+        }
+    }
+
+    /// Tells the store of the use since the last time.
+    pub(super) fn write_use(&mut self, ctx: &mut Context<Self>) {
+        let Some(noted) = self.state.take_use() else {
+            return;
+        };
+        let written = patiently(self.kit.store.note_use(self.instance, noted.sent, noted.at));
+        let (actor, tracked, instance) = (ctx.address(), self.kit.writes.enter(), self.instance);
+        actix_rt::spawn(async move {
+            if let Err(error) = written.await {
+                warn!(%instance, %error, "cannot write the instance's use");
+                // A stopped actor's last use is lost: it is best effort.
+                let _ = actor.try_send(NotWritten(noted));
+            }
+            drop(tracked);
+        });
+    }
+
+    /// Writes a suspension, which holds here already.
+    pub(super) fn write_suspension(&self, suspension: Suspension) {
+        counter!("relay_abuse_suspensions_total").increment(1);
+        warn!(instance = %self.instance, reason = suspension.reason, "instance suspended");
+        let written = patiently(self.kit.store.suspend(self.instance, suspension));
+        let (tracked, instance) = (self.kit.writes.enter(), self.instance);
+        actix_rt::spawn(async move {
+            if let Err(error) = written.await {
+                error!(%instance, %error, "cannot write the suspension, which holds until the relay restarts");
+            }
+            drop(tracked);
+        });
+    }
+}
+
+impl Handler<Refresh> for InstanceActor {
+    type Result = ();
+
+    fn handle(&mut self, Refresh(done): Refresh, ctx: &mut Context<Self>) {
+        self.guarded(ctx, |actor, ctx| {
+            actor.refreshers.push(done);
+            actor.read_standing(ctx);
+        });
+    }
+}
+
+impl Handler<NotWritten> for InstanceActor {
+    type Result = ();
+
+    fn handle(&mut self, NotWritten(noted): NotWritten, ctx: &mut Context<Self>) {
+        self.guarded(ctx, |actor, _| actor.state.put_back_use(noted));
+    }
+}
+
+async fn patiently<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    match tokio::time::timeout(PATIENCE, call).await {
+        Ok(result) => result,
+        Err(_) => Err(StoreError("no answer in time".to_owned())),
+    }
+}

@@ -1,0 +1,158 @@
+use std::{sync::atomic::Ordering, time::Duration};
+
+use super::support::*;
+use crate::{
+    instance::pressure::{REPEATS_SUSPEND, SUSPENSION_REASON},
+    ports::Standing,
+    push::Refusal,
+};
+
+const SUSPENDED: Refusal = Refusal::Suspended { retry_after: None };
+
+#[test]
+fn a_suspension_read_at_the_start_holds_for_the_first_push() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.store.suspend(instance(1));
+        assert_eq!(bench.registry.push(instance(1), push(1)).await, Err(SUSPENDED));
+        assert_eq!(bench.lane.calls(), 0);
+    });
+}
+
+#[test]
+fn a_suspension_holds_when_refresh_returns_and_so_does_its_end() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.lane.open(200);
+        for round in 0..50 {
+            assert_eq!(bench.registry.push(instance(1), push(round)).await, sent(false));
+            bench.store.suspend(instance(1));
+            bench.registry.refresh(instance(1)).await;
+            assert_eq!(
+                bench.registry.push(instance(1), push(round)).await,
+                Err(SUSPENDED)
+            );
+            bench.store.standings.lock().unwrap().insert(instance(1), grown());
+            bench.registry.refresh(instance(1)).await;
+        }
+    });
+}
+
+#[test]
+fn a_refresh_during_the_first_read_is_not_overtaken_by_what_that_read_saw() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.lane.open(1);
+        let reads = bench.store.reads.clone().acquire_owned().await.unwrap();
+        let waiting = bench.begin(instance(1), push(1));
+        eventually("the actor has started", || bench.registry.snapshot().actors == 1).await;
+        eventually("it reads its standing", || {
+            std::sync::Arc::strong_count(&bench.store.reads) > 2
+        })
+        .await;
+        bench.store.suspend(instance(1));
+        let registry = bench.registry.clone();
+        let refresh = tokio::spawn(async move { registry.refresh(instance(1)).await });
+        eventually("it reads again", || {
+            std::sync::Arc::strong_count(&bench.store.reads) > 3
+        })
+        .await;
+        drop(reads);
+        refresh.await.unwrap();
+        assert_eq!(waiting.await.unwrap(), Err(SUSPENDED));
+        assert_eq!(bench.registry.push(instance(1), push(1)).await, Err(SUSPENDED));
+    });
+}
+
+#[test]
+fn a_refresh_of_an_instance_without_an_actor_starts_none() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.registry.refresh(instance(1)).await;
+        assert_eq!(bench.registry.snapshot().actors, 0);
+    });
+}
+
+#[test]
+fn a_suspended_instance_hears_403_even_while_its_slots_are_taken() {
+    run(|| async {
+        let bench = Bench::new();
+        let begun: Vec<_> = (0..256)
+            .map(|token| bench.begin(instance(1), push(10_000 + token)))
+            .collect();
+        eventually("all are in the lane", || bench.lane.calls() == 256).await;
+        bench.store.suspend(instance(1));
+        bench.registry.refresh(instance(1)).await;
+        assert_eq!(bench.registry.push(instance(1), push(1)).await, Err(SUSPENDED));
+        bench.lane.open(256);
+        for push in begun {
+            assert_eq!(push.await.unwrap(), sent(false));
+        }
+    });
+}
+
+#[test]
+fn without_the_store_pushes_go_on_and_the_standing_is_read_as_soon_as_it_is_back() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.lane.open(1_000);
+        bench.store.suspend(instance(1));
+        bench.store.failing.store(true, Ordering::SeqCst);
+        assert_eq!(bench.registry.push(instance(1), push(1)).await, sent(false));
+        assert_eq!(bench.store.sent(instance(1)), 0);
+        bench.store.failing.store(false, Ordering::SeqCst);
+        eventually("the use is written after all", || {
+            bench.store.sent(instance(1)) == 1
+        })
+        .await;
+        bench.registry.refresh(instance(1)).await;
+        assert_eq!(bench.registry.push(instance(1), push(1)).await, Err(SUSPENDED));
+    });
+}
+
+#[test]
+fn the_operators_limit_replaces_the_default() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.lane.open(10);
+        let limited = Standing {
+            per_minute: Some(3),
+            ..grown()
+        };
+        bench.store.standings.lock().unwrap().insert(instance(1), limited);
+        for token in 0..3 {
+            assert_eq!(bench.registry.push(instance(1), push(token)).await, sent(false));
+        }
+        let refusal = bench.registry.push(instance(1), push(3)).await;
+        assert_eq!(
+            refusal,
+            Err(Refusal::RateLimited {
+                retry_after: Duration::from_secs(20)
+            })
+        );
+    });
+}
+
+#[test]
+fn a_loop_over_a_dead_token_ends_in_a_suspension_that_is_written_with_its_reason() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.lane.open(10 * REPEATS_SUSPEND);
+        let suspended = 'looping: {
+            for _ in 0..REPEATS_SUSPEND {
+                bench.clock.advance(Duration::from_secs(61));
+                for token in GONE..=LAST_GONE {
+                    match bench.registry.push(instance(1), push(token)).await {
+                        Err(Refusal::Suspended { retry_after }) => break 'looping retry_after,
+                        outcome => assert!(outcome.is_ok()),
+                    }
+                }
+            }
+            panic!("never suspended");
+        };
+        assert!(suspended.is_some_and(|rest| rest <= Duration::from_secs(3600)));
+        let (who, written) = bench.store.suspensions.lock().unwrap().pop().unwrap();
+        assert_eq!((who, written.reason.as_str()), (instance(1), SUSPENSION_REASON));
+        assert!(written.until.is_some());
+    });
+}
