@@ -1,0 +1,315 @@
+//! A relay as its operator runs it: the binary, an environment, a data directory.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{Arc, Mutex},
+};
+
+use reqwest::{Method, RequestBuilder, StatusCode, header::HeaderMap};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+    sync::watch,
+    time::timeout,
+};
+
+use super::DEADLINE;
+
+/// What to start.
+#[derive(Clone, Default)]
+pub struct RelayOptions {
+    environment: Vec<(String, String)>,
+    left_out: Vec<String>,
+    data_dir: Option<PathBuf>,
+}
+
+impl RelayOptions {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a variable; the last one of a name holds.
+    pub fn set(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Leaves a variable out, whoever set it.
+    pub fn without(mut self, name: &str) -> Self {
+        self.left_out.push(name.to_owned());
+        self
+    }
+
+    /// Puts variables below those already set.
+    pub fn under(mut self, variables: Vec<(String, String)>) -> Self {
+        self.environment.splice(0..0, variables);
+        self
+    }
+
+    /// Keeps its state where another relay had it.
+    pub fn data_dir(mut self, path: &Path) -> Self {
+        self.data_dir = Some(path.to_owned());
+        self
+    }
+}
+
+/// A running relay; killed when dropped.
+pub struct Relay {
+    child: Child,
+    log: Log,
+    data_dir: PathBuf,
+    pub url: String,
+    pub admin_url: String,
+    http: reqwest::Client,
+    _own_data_dir: Option<TempDir>,
+}
+
+/// An enrolled instance.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    pub id: String,
+    pub key: String,
+}
+
+/// An answer, whole.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+impl Answer {
+    pub async fn from(request: RequestBuilder) -> Self {
+        let response = request.send().await.expect("the relay answers");
+        let (status, headers) = (response.status(), response.headers().clone());
+        let text = response.text().await.expect("a body");
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Self { status, headers, body }
+    }
+
+    /// `result` of a push answer, or `error` of a refusal.
+    pub fn word(&self) -> &str {
+        let word = self.body.get("result").or_else(|| self.body.get("error"));
+        word.and_then(Value::as_str).unwrap_or_else(|| panic!("neither result nor error in {self:?}"))
+    }
+
+    pub fn reason(&self) -> &str {
+        self.body["reason"].as_str().unwrap_or_else(|| panic!("no reason in {self:?}"))
+    }
+
+    pub fn retry_after(&self) -> u64 {
+        let header = self.headers.get("retry-after").unwrap_or_else(|| panic!("no Retry-After in {self:?}"));
+        header.to_str().unwrap().parse().unwrap()
+    }
+}
+
+impl Relay {
+    pub fn binary() -> &'static str {
+        env!("CARGO_BIN_EXE_sovereign-relay")
+    }
+
+    /// Starts it on free loopback ports and waits until it listens.
+    pub async fn start(options: RelayOptions) -> Self {
+        match Self::try_start(options).await {
+            Ok(relay) => relay,
+            Err(log) => panic!("the relay ended at start:\n{log}"),
+        }
+    }
+
+    /// The log, where it refused to start.
+    pub async fn try_start(options: RelayOptions) -> Result<Self, String> {
+        let own_data_dir = options.data_dir.is_none().then(|| TempDir::new().unwrap());
+        let data_dir = options.data_dir.unwrap_or_else(|| own_data_dir.as_ref().unwrap().path().to_owned());
+        let environment = options.environment.iter().filter(|(name, _)| !options.left_out.contains(name));
+        let mut child = Command::new(Self::binary())
+            .env_clear()
+            .env("RELAY_LISTEN", "127.0.0.1:0")
+            .env("RELAY_ADMIN_LISTEN", "127.0.0.1:0")
+            .env("RELAY_DATA_DIR", &data_dir)
+            .env("RELAY_LOG", "info")
+            .envs(environment.cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the binary starts");
+        let mut log = Log::follow(child.stderr.take().unwrap());
+        let Some(line) = log.line_with("public_address").await else {
+            let _ = child.wait().await;
+            return Err(log.text());
+        };
+        let address = |name: &str| -> SocketAddr { field(&line, name).parse().unwrap() };
+        let (url, admin_url) =
+            (format!("http://{}", address("public_address")), format!("http://{}", address("admin_address")));
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Ok(Self { child, log, data_dir, url, admin_url, http, _own_data_dir: own_data_dir })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("it runs")
+    }
+
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Everything it has logged so far.
+    pub fn log(&self) -> String {
+        self.log.text()
+    }
+
+    /// Waits for a log line that holds `text`.
+    pub async fn logged(&mut self, text: &str) -> Value {
+        self.log.line_with(text).await.unwrap_or_else(|| panic!("the log ended without {text}:\n{}", self.log()))
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        Answer::from(self.request(Method::GET, path)).await
+    }
+
+    pub async fn enroll(&self) -> Instance {
+        let answer = Answer::from(self.request(Method::POST, "/v1/enroll")).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let text = |name: &str| answer.body[name].as_str().unwrap().to_owned();
+        Instance { id: text("instanceId"), key: text("instanceKey") }
+    }
+
+    pub fn push_request(&self, instance: &Instance, body: &Value) -> RequestBuilder {
+        self.request(Method::POST, "/v1/push").bearer_auth(&instance.key).json(body)
+    }
+
+    pub async fn push(&self, instance: &Instance, body: &Value) -> Answer {
+        Answer::from(self.push_request(instance, body)).await
+    }
+
+    pub async fn batch(&self, instance: &Instance, messages: &[Value]) -> Answer {
+        let body = serde_json::json!({ "messages": messages });
+        Answer::from(self.request(Method::POST, "/v1/push/batch").bearer_auth(&instance.key).json(&body)).await
+    }
+
+    /// A call to the admin API with the token that the relay made for itself.
+    pub async fn admin(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
+        let token = std::fs::read_to_string(self.data_dir.join("admin-token")).expect("an admin token");
+        let mut request = self.http.request(method, format!("{}{path}", self.admin_url)).bearer_auth(token.trim());
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        Answer::from(request).await
+    }
+
+    pub async fn metrics(&self) -> String {
+        let response = self.http.get(format!("{}/metrics", self.admin_url)).send().await.unwrap();
+        response.text().await.unwrap()
+    }
+
+    /// The sum of a metric over the label sets that hold `labels`.
+    pub async fn metric(&self, name: &str, labels: &str) -> f64 {
+        let text = self.metrics().await;
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
+        lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    }
+
+    /// Runs the command line against this relay.
+    pub async fn cli(&self, arguments: &[&str]) -> std::process::Output {
+        Command::new(Self::binary())
+            .env_clear()
+            .env("RELAY_DATA_DIR", &self.data_dir)
+            .env("RELAY_ADMIN_LISTEN", self.admin_url.trim_start_matches("http://"))
+            .env("RELAY_LISTEN", self.url.trim_start_matches("http://"))
+            .args(arguments)
+            .output()
+            .await
+            .unwrap()
+    }
+
+    /// kill -9.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        let status = std::process::Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits for the process to end by itself.
+    pub async fn ended(mut self) -> (std::process::ExitStatus, String) {
+        let status = timeout(DEADLINE, self.child.wait()).await.expect("it ends").unwrap();
+        self.log.ended().await;
+        (status, self.log.text())
+    }
+
+    /// Resident memory in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse().unwrap()
+    }
+}
+
+/// A log that is read as it is written, so that the relay never waits for a full pipe.
+struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    changed: watch::Receiver<usize>,
+    seen: usize,
+}
+
+impl Log {
+    fn follow(stderr: tokio::process::ChildStderr) -> Self {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let (count, changed) = watch::channel(0);
+        let written = Arc::clone(&lines);
+        tokio::spawn(async move {
+            let mut reader = BufReader::new(stderr).lines();
+            while let Ok(Some(line)) = reader.next_line().await {
+                written.lock().unwrap().push(line);
+                count.send_modify(|count| *count += 1);
+            }
+        });
+        Self { lines, changed, seen: 0 }
+    }
+
+    fn text(&self) -> String {
+        self.lines.lock().unwrap().join("\n")
+    }
+
+    /// The next line that holds `text`; `None` when the log ended without.
+    async fn line_with(&mut self, text: &str) -> Option<Value> {
+        loop {
+            if let Some(line) = self.next_seen(text) {
+                return Some(serde_json::from_str(&line).unwrap_or(Value::String(line)));
+            }
+            let changed = timeout(DEADLINE, self.changed.changed()).await.expect("a log line in time");
+            if changed.is_err() {
+                return self.next_seen(text).map(|line| serde_json::from_str(&line).unwrap_or(Value::String(line)));
+            }
+        }
+    }
+
+    fn next_seen(&mut self, text: &str) -> Option<String> {
+        let lines = self.lines.lock().unwrap();
+        let found = lines.iter().enumerate().skip(self.seen).find(|(_, line)| line.contains(text));
+        self.seen = found.as_ref().map_or(lines.len(), |(index, _)| index + 1);
+        found.map(|(_, line)| line.clone())
+    }
+
+    async fn ended(&mut self) {
+        while timeout(DEADLINE, self.changed.changed()).await.expect("the log ends").is_ok() {}
+    }
+}
+
+fn field(line: &Value, name: &str) -> String {
+    let value = line.pointer(&format!("/fields/{name}")).or_else(|| line.get(name));
+    value.and_then(Value::as_str).unwrap_or_else(|| panic!("no {name} in {line}")).to_owned()
+}

@@ -1,0 +1,45 @@
+//! A relay and the providers it talks to.
+
+use sovereign_relay_protocol::platform::Platform;
+use sovereign_relay_simulator::{SimulatorOptions, Simulators};
+use tempfile::TempDir;
+
+use super::{
+    device::Device,
+    relay::{Relay, RelayOptions},
+};
+
+pub struct World {
+    pub relay: Relay,
+    pub simulators: Simulators,
+    _ca_dir: TempDir,
+}
+
+impl World {
+    /// Simulators as they come, a relay with credentials for all four platforms.
+    pub async fn start() -> Self {
+        Self::start_with(SimulatorOptions::default(), RelayOptions::new()).await
+    }
+
+    /// The options come after the simulators' environment, so that they can change it.
+    pub async fn start_with(simulator_options: SimulatorOptions, options: RelayOptions) -> Self {
+        let simulators = Simulators::start(simulator_options).await.unwrap();
+        let ca_dir = TempDir::new().unwrap();
+        let relay = Relay::start(Self::options(&simulators, &ca_dir, options)).await;
+        Self { relay, simulators, _ca_dir: ca_dir }
+    }
+
+    fn options(simulators: &Simulators, ca_dir: &TempDir, options: RelayOptions) -> RelayOptions {
+        let ca_file = simulators.write_ca(ca_dir.path()).unwrap();
+        options.under(simulators.relay_environment(&ca_file))
+    }
+
+    pub fn device(&self, platform: Platform) -> Device {
+        let token = match platform {
+            Platform::Ios | Platform::Macos => self.simulators.apns.new_token(),
+            Platform::Android => self.simulators.fcm.new_token(),
+            Platform::Windows => self.simulators.wns.new_channel(),
+        };
+        Device::new(platform, token)
+    }
+}
