@@ -115,8 +115,8 @@ impl ChannelUri {
     }
 }
 
-/// The URL library repairs what it reads: backslashes, missing slashes, encoded or full-width letters in the host.
-/// Whatever it had to repair is not a URI that Windows handed out.
+/// The URL library repairs what it reads: backslashes, missing slashes, encoded or full-width letters in the host,
+/// dots and quotes in the path. Whatever it had to repair is not a URI that Windows handed out.
 fn names_its_host_plainly(text: &str, url: &Url) -> bool {
     let Some((_, after_scheme)) = text.split_once("://") else {
         return false;
@@ -127,7 +127,9 @@ fn names_its_host_plainly(text: &str, url: &Url) -> bool {
         let port = url.port()?;
         authority.strip_suffix(&format!(":{port}"))
     });
-    without_port.unwrap_or(authority).eq_ignore_ascii_case(host)
+    let path = after_scheme.get(authority.len()..).filter(|path| !path.is_empty()).unwrap_or("/");
+    let kept = &url[url::Position::BeforePath..] == path;
+    kept && without_port.unwrap_or(authority).eq_ignore_ascii_case(host)
 }
 
 fn allowed_host(url: &Url, rule: &ChannelRule) -> Option<String> {

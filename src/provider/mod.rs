@@ -1,8 +1,16 @@
-//! The providers' clients, all three of the same shape: `mod` (the port), `client` (the wire), `token`
+//! The providers' clients, all three of the same shape: `mod` (the port), `client` or `message` (the wire), `token`
 //! (credentials), `error` (answers to outcomes).
+//!
+//! APNs has its own HTTP/2 connections on [`transport`]. FCM and WNS share an HTTP client ([`http`]), the loop of one
+//! push ([`call`]) and the keeper of access tokens ([`oauth`]).
 
 pub mod apns;
+mod call;
 pub mod fcm;
-pub mod oauth;
+mod http;
+mod oauth;
+mod retry_after;
 pub mod transport;
 pub mod wns;
+
+pub use self::http::ClientError;

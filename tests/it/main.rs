@@ -1,5 +1,9 @@
 //! Black box: the real binary as a process, real sockets, and simulators of APNs, FCM and WNS that can be told to
 //! misbehave. `support/` holds the kit; each other file is one theme, each test name a sentence.
-#![allow(missing_docs, unreachable_pub, reason = "a test binary has no public interface")]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    reason = "a test binary has no public interface"
+)]
 
 mod support;

@@ -88,6 +88,8 @@ fn a_channel_uri_names_a_host_of_the_provider_and_hides_nothing() {
         "https://ｄm3p.notify.windows.com/",
         "https://.notify.windows.com/",
         "https://a..notify.windows.com/",
+        "https://dm3p.notify.windows.com/a/../b",
+        "https://dm3p.notify.windows.com/?token='a'",
     ];
     for uri in bad {
         assert_eq!(parse(Platform::Windows, uri), Err(MalformedToken), "{uri}");

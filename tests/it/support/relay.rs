@@ -89,21 +89,31 @@ impl Answer {
         let (status, headers) = (response.status(), response.headers().clone());
         let text = response.text().await.expect("a body");
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        Self { status, headers, body }
+        Self {
+            status,
+            headers,
+            body,
+        }
     }
 
     /// `result` of a push answer, or `error` of a refusal.
     pub fn word(&self) -> &str {
         let word = self.body.get("result").or_else(|| self.body.get("error"));
-        word.and_then(Value::as_str).unwrap_or_else(|| panic!("neither result nor error in {self:?}"))
+        word.and_then(Value::as_str)
+            .unwrap_or_else(|| panic!("neither result nor error in {self:?}"))
     }
 
     pub fn reason(&self) -> &str {
-        self.body["reason"].as_str().unwrap_or_else(|| panic!("no reason in {self:?}"))
+        self.body["reason"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no reason in {self:?}"))
     }
 
     pub fn retry_after(&self) -> u64 {
-        let header = self.headers.get("retry-after").unwrap_or_else(|| panic!("no Retry-After in {self:?}"));
+        let header = self
+            .headers
+            .get("retry-after")
+            .unwrap_or_else(|| panic!("no Retry-After in {self:?}"));
         header.to_str().unwrap().parse().unwrap()
     }
 }
@@ -124,8 +134,13 @@ impl Relay {
     /// The log, where it refused to start.
     pub async fn try_start(options: RelayOptions) -> Result<Self, String> {
         let own_data_dir = options.data_dir.is_none().then(|| TempDir::new().unwrap());
-        let data_dir = options.data_dir.unwrap_or_else(|| own_data_dir.as_ref().unwrap().path().to_owned());
-        let environment = options.environment.iter().filter(|(name, _)| !options.left_out.contains(name));
+        let data_dir = options
+            .data_dir
+            .unwrap_or_else(|| own_data_dir.as_ref().unwrap().path().to_owned());
+        let environment = options
+            .environment
+            .iter()
+            .filter(|(name, _)| !options.left_out.contains(name));
         let mut child = Command::new(Self::binary())
             .env_clear()
             .env("RELAY_LISTEN", "127.0.0.1:0")
@@ -145,10 +160,20 @@ impl Relay {
             return Err(log.text());
         };
         let address = |name: &str| -> SocketAddr { field(&line, name).parse().unwrap() };
-        let (url, admin_url) =
-            (format!("http://{}", address("public_address")), format!("http://{}", address("admin_address")));
+        let (url, admin_url) = (
+            format!("http://{}", address("public_address")),
+            format!("http://{}", address("admin_address")),
+        );
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Ok(Self { child, log, data_dir, url, admin_url, http, _own_data_dir: own_data_dir })
+        Ok(Self {
+            child,
+            log,
+            data_dir,
+            url,
+            admin_url,
+            http,
+            _own_data_dir: own_data_dir,
+        })
     }
 
     pub fn pid(&self) -> u32 {
@@ -166,7 +191,10 @@ impl Relay {
 
     /// Waits for a log line that holds `text`.
     pub async fn logged(&mut self, text: &str) -> Value {
-        self.log.line_with(text).await.unwrap_or_else(|| panic!("the log ended without {text}:\n{}", self.log()))
+        self.log
+            .line_with(text)
+            .await
+            .unwrap_or_else(|| panic!("the log ended without {text}:\n{}", self.log()))
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -181,11 +209,16 @@ impl Relay {
         let answer = Answer::from(self.request(Method::POST, "/v1/enroll")).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let text = |name: &str| answer.body[name].as_str().unwrap().to_owned();
-        Instance { id: text("instanceId"), key: text("instanceKey") }
+        Instance {
+            id: text("instanceId"),
+            key: text("instanceKey"),
+        }
     }
 
     pub fn push_request(&self, instance: &Instance, body: &Value) -> RequestBuilder {
-        self.request(Method::POST, "/v1/push").bearer_auth(&instance.key).json(body)
+        self.request(Method::POST, "/v1/push")
+            .bearer_auth(&instance.key)
+            .json(body)
     }
 
     pub async fn push(&self, instance: &Instance, body: &Value) -> Answer {
@@ -194,13 +227,21 @@ impl Relay {
 
     pub async fn batch(&self, instance: &Instance, messages: &[Value]) -> Answer {
         let body = serde_json::json!({ "messages": messages });
-        Answer::from(self.request(Method::POST, "/v1/push/batch").bearer_auth(&instance.key).json(&body)).await
+        Answer::from(
+            self.request(Method::POST, "/v1/push/batch")
+                .bearer_auth(&instance.key)
+                .json(&body),
+        )
+        .await
     }
 
     /// A call to the admin API with the token that the relay made for itself.
     pub async fn admin(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
         let token = std::fs::read_to_string(self.data_dir.join("admin-token")).expect("an admin token");
-        let mut request = self.http.request(method, format!("{}{path}", self.admin_url)).bearer_auth(token.trim());
+        let mut request = self
+            .http
+            .request(method, format!("{}{path}", self.admin_url))
+            .bearer_auth(token.trim());
         if let Some(body) = body {
             request = request.json(&body);
         }
@@ -208,15 +249,24 @@ impl Relay {
     }
 
     pub async fn metrics(&self) -> String {
-        let response = self.http.get(format!("{}/metrics", self.admin_url)).send().await.unwrap();
+        let response = self
+            .http
+            .get(format!("{}/metrics", self.admin_url))
+            .send()
+            .await
+            .unwrap();
         response.text().await.unwrap()
     }
 
     /// The sum of a metric over the label sets that hold `labels`.
     pub async fn metric(&self, name: &str, labels: &str) -> f64 {
         let text = self.metrics().await;
-        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
-        lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with(name) && line.contains(labels));
+        lines
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+            .sum()
     }
 
     /// Runs the command line against this relay.
@@ -239,13 +289,19 @@ impl Relay {
 
     /// SIGTERM.
     pub fn terminate(&self) {
-        let status = std::process::Command::new("kill").args(["-TERM", &self.pid().to_string()]).status().unwrap();
+        let status = std::process::Command::new("kill")
+            .args(["-TERM", &self.pid().to_string()])
+            .status()
+            .unwrap();
         assert!(status.success());
     }
 
     /// Waits for the process to end by itself.
     pub async fn ended(mut self) -> (std::process::ExitStatus, String) {
-        let status = timeout(DEADLINE, self.child.wait()).await.expect("it ends").unwrap();
+        let status = timeout(DEADLINE, self.child.wait())
+            .await
+            .expect("it ends")
+            .unwrap();
         self.log.ended().await;
         (status, self.log.text())
     }
@@ -253,7 +309,10 @@ impl Relay {
     /// Resident memory in KiB.
     pub fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
         line.trim().trim_end_matches("kB").trim().parse().unwrap()
     }
 }
@@ -277,7 +336,11 @@ impl Log {
                 count.send_modify(|count| *count += 1);
             }
         });
-        Self { lines, changed, seen: 0 }
+        Self {
+            lines,
+            changed,
+            seen: 0,
+        }
     }
 
     fn text(&self) -> String {
@@ -290,26 +353,43 @@ impl Log {
             if let Some(line) = self.next_seen(text) {
                 return Some(serde_json::from_str(&line).unwrap_or(Value::String(line)));
             }
-            let changed = timeout(DEADLINE, self.changed.changed()).await.expect("a log line in time");
+            let changed = timeout(DEADLINE, self.changed.changed())
+                .await
+                .expect("a log line in time");
             if changed.is_err() {
-                return self.next_seen(text).map(|line| serde_json::from_str(&line).unwrap_or(Value::String(line)));
+                return self
+                    .next_seen(text)
+                    .map(|line| serde_json::from_str(&line).unwrap_or(Value::String(line)));
             }
         }
     }
 
     fn next_seen(&mut self, text: &str) -> Option<String> {
         let lines = self.lines.lock().unwrap();
-        let found = lines.iter().enumerate().skip(self.seen).find(|(_, line)| line.contains(text));
+        let found = lines
+            .iter()
+            .enumerate()
+            .skip(self.seen)
+            .find(|(_, line)| line.contains(text));
         self.seen = found.as_ref().map_or(lines.len(), |(index, _)| index + 1);
         found.map(|(_, line)| line.clone())
     }
 
     async fn ended(&mut self) {
-        while timeout(DEADLINE, self.changed.changed()).await.expect("the log ends").is_ok() {}
+        while timeout(DEADLINE, self.changed.changed())
+            .await
+            .expect("the log ends")
+            .is_ok()
+        {}
     }
 }
 
 fn field(line: &Value, name: &str) -> String {
-    let value = line.pointer(&format!("/fields/{name}")).or_else(|| line.get(name));
-    value.and_then(Value::as_str).unwrap_or_else(|| panic!("no {name} in {line}")).to_owned()
+    let value = line
+        .pointer(&format!("/fields/{name}"))
+        .or_else(|| line.get(name));
+    value
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("no {name} in {line}"))
+        .to_owned()
 }

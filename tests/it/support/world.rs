@@ -26,7 +26,11 @@ impl World {
         let simulators = Simulators::start(simulator_options).await.unwrap();
         let ca_dir = TempDir::new().unwrap();
         let relay = Relay::start(Self::options(&simulators, &ca_dir, options)).await;
-        Self { relay, simulators, _ca_dir: ca_dir }
+        Self {
+            relay,
+            simulators,
+            _ca_dir: ca_dir,
+        }
     }
 
     fn options(simulators: &Simulators, ca_dir: &TempDir, options: RelayOptions) -> RelayOptions {

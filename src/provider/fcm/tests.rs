@@ -1,0 +1,258 @@
+//! Over real sockets, against the simulator.
+
+use std::{sync::Arc, time::Duration};
+
+use sovereign_relay_protocol::{
+    envelope::CollapseTag,
+    platform::{Environment, Priority},
+    redacted::Redacted,
+};
+use sovereign_relay_simulator::{Behaviour, SimulatorOptions, Simulators, fcm::verdict};
+
+use super::*;
+use crate::{
+    clock::SystemClock,
+    config::{Config, Flags},
+    entropy::SystemEntropy,
+};
+
+struct World {
+    simulators: Simulators,
+    provider: Arc<FcmProvider>,
+    clock: Arc<SystemClock>,
+    _directory: tempfile::TempDir,
+}
+
+impl World {
+    async fn start() -> Self {
+        let simulators = Simulators::start(SimulatorOptions::default()).await.unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut environment = simulators.relay_environment(&simulators.write_ca(directory.path()).unwrap());
+        environment.push(("RELAY_DATA_DIR".into(), directory.path().display().to_string()));
+        let find = |wanted: &str| {
+            environment
+                .iter()
+                .find(|(name, _)| name == wanted)
+                .map(|(_, value)| value.clone())
+        };
+        let config = Config::load(&Flags::default(), &find).unwrap();
+        let clock = Arc::new(SystemClock::new());
+        let config = FcmConfig {
+            account: Some(config.fcm.account.unwrap()),
+            endpoint: config.fcm.endpoint,
+            extra_ca: Some(simulators.ca_pem.clone()),
+        };
+        let provider =
+            FcmProvider::new(config, clock.clone(), Arc::new(SystemEntropy), Handle::current()).unwrap();
+        Self {
+            simulators,
+            provider: Arc::new(provider),
+            clock,
+            _directory: directory,
+        }
+    }
+
+    fn delivery(&self, within: Duration) -> Delivery {
+        Delivery {
+            platform: Platform::Android,
+            environment: Environment::Production,
+            token: TargetToken::Fcm(Redacted::new(self.simulators.fcm.new_token())),
+            payload: Redacted::new("sealed"),
+            priority: Priority::High,
+            ttl_seconds: 60,
+            collapse: Some(CollapseTag::from_mac(&[1; 32])),
+            message_id: uuid::Uuid::nil(),
+            deadline: self.clock.now().mono + within,
+        }
+    }
+
+    async fn push(&self) -> Outcome {
+        self.provider
+            .deliver(self.delivery(Duration::from_secs(10)))
+            .await
+    }
+}
+
+fn reason(outcome: Outcome) -> Reason {
+    match outcome {
+        Outcome::Failed(failure) => failure.reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_push_is_a_data_message_with_its_ttl_priority_and_hashed_collapse_key() {
+    let world = World::start().await;
+    assert!(matches!(
+        world.push().await,
+        Outcome::Sent { message_id: Some(_) }
+    ));
+    let delivered = world.simulators.fcm.inbox().all().pop().unwrap();
+    assert_eq!(delivered.data.get("encryptedPayload").unwrap(), "sealed");
+    assert_eq!(
+        (delivered.priority.as_deref(), delivered.ttl.as_deref()),
+        (Some("HIGH"), Some("60s"))
+    );
+    assert_eq!(delivered.collapse_key.unwrap().len(), 22);
+    assert_eq!(delivered.http_version, "HTTP/2.0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_concurrent_pushes_across_an_expiry_make_exactly_one_token_request() {
+    let world = Arc::new(World::start().await);
+    assert!(matches!(world.push().await, Outcome::Sent { .. }));
+    assert_eq!(world.simulators.fcm.oauth_requests(), 1);
+    world.simulators.fcm.expire_tokens();
+    let pushes: Vec<_> = (0..1000)
+        .map(|_| {
+            let world = Arc::clone(&world);
+            tokio::spawn(async move { world.push().await })
+        })
+        .collect();
+    for push in pushes {
+        assert!(matches!(push.await.unwrap(), Outcome::Sent { .. }));
+    }
+    assert_eq!(world.simulators.fcm.oauth_requests(), 2);
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_again_is_the_relays_fault_and_no_stream_of_token_requests() {
+    let world = World::start().await;
+    world.simulators.fcm.script().always(verdict::unauthenticated());
+    assert_eq!(reason(world.push().await), Reason::RelayMisconfigured);
+    let before = world.simulators.fcm.oauth_requests();
+    assert_eq!(before, 2);
+    let outcome = world
+        .provider
+        .deliver(world.delivery(Duration::from_millis(200)))
+        .await;
+    assert_eq!(reason(outcome), Reason::RelayMisconfigured, "said at once");
+    assert_eq!(world.simulators.fcm.oauth_requests(), before);
+}
+
+#[tokio::test]
+async fn a_token_endpoint_that_never_answers_ends_pushes_by_their_deadline() {
+    let world = World::start().await;
+    world
+        .simulators
+        .fcm
+        .oauth_script()
+        .always(Behaviour::never_answer());
+    let outcome = world
+        .provider
+        .deliver(world.delivery(Duration::from_millis(300)))
+        .await;
+    assert_eq!(outcome, Outcome::Unreachable);
+}
+
+#[tokio::test]
+async fn refused_credentials_are_the_relays_fault() {
+    let world = World::start().await;
+    let refusal = Behaviour::status(400).body(r#"{"error":"invalid_grant"}"#);
+    world.simulators.fcm.oauth_script().always(refusal);
+    assert_eq!(reason(world.push().await), Reason::RelayMisconfigured);
+    assert_eq!(reason(world.push().await), Reason::RelayMisconfigured);
+    assert_eq!(
+        world.simulators.fcm.oauth_requests(),
+        1,
+        "the second push asked nobody"
+    );
+}
+
+#[tokio::test]
+async fn no_answer_by_the_deadline_is_a_timeout_and_a_lost_connection_an_unknown_outcome() {
+    let world = World::start().await;
+    assert!(matches!(world.push().await, Outcome::Sent { .. }));
+    world.simulators.fcm.script().next(1, Behaviour::never_answer());
+    let slow = world
+        .provider
+        .deliver(world.delivery(Duration::from_millis(300)))
+        .await;
+    assert_eq!(reason(slow), Reason::ProviderTimeout);
+    world
+        .simulators
+        .fcm
+        .script()
+        .next(1, Behaviour::kill_connection());
+    assert_eq!(reason(world.push().await), Reason::UnknownOutcome);
+    assert!(
+        matches!(world.push().await, Outcome::Sent { .. }),
+        "the next one dials anew"
+    );
+}
+
+#[tokio::test]
+async fn a_refused_stream_is_sent_again_and_delivered_once() {
+    let world = World::start().await;
+    world.simulators.fcm.script().next(1, Behaviour::refuse_stream());
+    assert!(matches!(world.push().await, Outcome::Sent { .. }));
+    assert_eq!(world.simulators.fcm.inbox().total(), 1);
+}
+
+#[tokio::test]
+async fn an_unreachable_provider_ends_at_the_deadline_and_is_used_again_at_once_when_it_is_back() {
+    let world = World::start().await;
+    assert!(matches!(world.push().await, Outcome::Sent { .. }));
+    world.simulators.fcm.refuse_connections(true).await.unwrap();
+    world.simulators.fcm.kill_connections();
+    // This one may still be written to the connection that was just killed.
+    let _ = world.provider.deliver(world.delivery(Duration::from_millis(400))).await;
+    let outcome = world
+        .provider
+        .deliver(world.delivery(Duration::from_millis(400)))
+        .await;
+    assert_eq!(outcome, Outcome::Unreachable);
+    world.simulators.fcm.refuse_connections(false).await.unwrap();
+    assert!(matches!(world.push().await, Outcome::Sent { .. }));
+}
+
+#[tokio::test]
+async fn html_and_endless_answers_are_handled() {
+    let world = World::start().await;
+    world.simulators.fcm.script().next(1, verdict::html_bad_gateway());
+    assert_eq!(reason(world.push().await), Reason::ProviderUnavailable);
+    world
+        .simulators
+        .fcm
+        .script()
+        .next(1, verdict::unregistered().padded_to(200_000));
+    assert!(
+        !matches!(world.push().await, Outcome::Gone { .. }),
+        "an answer too long to be FCM's is no verdict"
+    );
+}
+
+#[tokio::test]
+async fn new_credentials_start_a_new_generation() {
+    let world = World::start().await;
+    let old = world.provider.scope(Platform::Android).unwrap();
+    assert_eq!(world.provider.scope(Platform::Ios), None);
+    let endpoint = reqwest::Url::parse(&world.simulators.fcm.endpoint()).unwrap();
+    let account = crate::config::ServiceAccount {
+        project_id: "p".into(),
+        client_email: "e".into(),
+        private_key: Redacted::new("none"),
+        private_key_id: None,
+        token_uri: endpoint.clone(),
+    };
+    let broken = FcmConfig {
+        account: Some(account),
+        endpoint: endpoint.clone(),
+        extra_ca: None,
+    };
+    assert!(matches!(world.provider.reload(broken), Err(FcmError::Key)));
+    assert_eq!(
+        world.provider.scope(Platform::Android),
+        Some(old),
+        "a broken key changes nothing"
+    );
+    world
+        .provider
+        .reload(FcmConfig {
+            account: None,
+            endpoint,
+            extra_ca: None,
+        })
+        .unwrap();
+    assert_eq!(world.provider.scope(Platform::Android), None);
+}

@@ -1,1 +1,0 @@
-//! OAuth access tokens, refreshed ahead by one task.

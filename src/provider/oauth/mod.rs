@@ -1,0 +1,18 @@
+//! OAuth access tokens for FCM and WNS: fetched by one task, shared by all pushes, refreshed ahead.
+//!
+//! A provider client calls [`TokenKeeper::token`] for each push and [`TokenKeeper::refused`] when the provider answers
+//! 401. Flow: [`state`] decides when to fetch, [`keeper`] waits and shares, [`grant`] makes the request, [`response`]
+//! reads the answer.
+//!
+//! Invariant: at most one request to the token endpoint is under way, however many pushes wait. RFC 6749 (client
+//! credentials), RFC 7523 (JWT assertions).
+
+mod grant;
+mod keeper;
+mod response;
+mod state;
+
+pub(crate) use self::{
+    grant::{Grant, GrantError},
+    keeper::{AccessToken, TokenError, TokenKeeper},
+};

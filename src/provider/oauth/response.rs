@@ -1,0 +1,109 @@
+//! What a token endpoint answers.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use sovereign_relay_protocol::redacted::Redacted;
+
+/// When the answer names no lifetime (RFC 6749 only recommends it).
+const UNNAMED_LIFETIME: Duration = Duration::from_secs(300);
+
+/// A token and how long it lives.
+#[derive(Debug)]
+pub(super) struct Issued {
+    pub(super) token: Redacted,
+    pub(super) lifetime: Duration,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    access_token: Redacted,
+    expires_in: Option<Seconds>,
+}
+
+/// Google and WNS's older endpoint give a number, Entra a string.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Seconds {
+    Number(u64),
+    Text(String),
+}
+
+/// Reads a 200; `None` when it is no token.
+pub(super) fn parse(body: &[u8]) -> Option<Issued> {
+    let body: Body = serde_json::from_slice(body).ok()?;
+    let sendable =
+        !body.access_token.is_empty() && body.access_token.expose().bytes().all(|b| b.is_ascii_graphic());
+    let lifetime = match body.expires_in {
+        None => UNNAMED_LIFETIME,
+        Some(Seconds::Number(seconds)) => Duration::from_secs(seconds),
+        Some(Seconds::Text(text)) => Duration::from_secs(text.trim().parse().ok()?),
+    };
+    sendable.then_some(Issued {
+        token: body.access_token,
+        lifetime,
+    })
+}
+
+/// The `error` of a refusal, for the log: RFC 6749's codes are short words, anything else is not repeated.
+pub(super) fn error_code(body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: String,
+    }
+    let plain = |code: &String| code.len() <= 40 && code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    let code = serde_json::from_slice::<Refusal>(body)
+        .ok()
+        .map(|refusal| refusal.error)
+        .filter(plain);
+    code.unwrap_or_else(|| "unnamed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lifetime(json: &str) -> Option<u64> {
+        parse(json.as_bytes()).map(|issued| issued.lifetime.as_secs())
+    }
+
+    #[test]
+    fn the_lifetime_may_be_a_number_a_string_or_absent() {
+        assert_eq!(
+            lifetime(r#"{"access_token":"t","expires_in":3600,"token_type":"bearer"}"#),
+            Some(3600)
+        );
+        assert_eq!(
+            lifetime(r#"{"access_token":"t","expires_in":"86399","ext_expires_in":"86399"}"#),
+            Some(86_399)
+        );
+        assert_eq!(lifetime(r#"{"access_token":"t"}"#), Some(300));
+    }
+
+    #[test]
+    fn what_is_no_token_is_none() {
+        let wrong = [
+            "",
+            "<html>",
+            "{}",
+            r#"{"access_token":""}"#,
+            r#"{"access_token":"a\nb"}"#,
+            r#"{"access_token":7}"#,
+            r#"{"access_token":"t","expires_in":"soon"}"#,
+            r#"{"access_token":"t","expires_in":-1}"#,
+        ];
+        for text in wrong {
+            assert!(parse(text.as_bytes()).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_plain_error_codes_are_repeated() {
+        assert_eq!(
+            error_code(br#"{"error":"invalid_grant","error_description":"secret"}"#),
+            "invalid_grant"
+        );
+        assert_eq!(error_code(br#"{"error":"Some Secret"}"#), "unnamed");
+        assert_eq!(error_code(b"<html>"), "unnamed");
+    }
+}

@@ -1,0 +1,55 @@
+//! `Retry-After`: whole seconds or an HTTP date (RFC 9110, 10.2.3), clamped.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use sovereign_relay_protocol::time::UnixMillis;
+
+/// Less would be a busy loop.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// More is not believed: a wrong clock somewhere must not silence a platform for a day.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// The hint of an answer, if it has one that can be read.
+pub(crate) fn retry_after(headers: &HeaderMap, now: UnixMillis) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let hint = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let date = httpdate::parse_http_date(text)
+                .ok()?
+                .duration_since(UNIX_EPOCH)
+                .ok()?;
+            date.saturating_sub(Duration::from_millis(now.0))
+        }
+    };
+    Some(hint.clamp(SHORTEST, LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, text.parse().unwrap());
+        retry_after(&headers, UnixMillis(784_111_777_000)).map(|hint| hint.as_secs())
+    }
+
+    #[test]
+    fn seconds_and_dates_are_read_and_clamped() {
+        assert_eq!(read("37"), Some(37));
+        assert_eq!(read("0"), Some(1));
+        assert_eq!(read("999999999"), Some(3600));
+        assert_eq!(read("Sun, 06 Nov 1994 08:50:14 GMT"), Some(37));
+        assert_eq!(read("Sun, 06 Nov 1994 08:00:00 GMT"), Some(1));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_hint() {
+        for text in ["", "soon", "-5", "1.5"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), UnixMillis(0)), None);
+    }
+}
