@@ -10,8 +10,11 @@ use super::provider_runtime::ProviderRuntime;
 use crate::{
     config::Config,
     provider::{
+        ClientError,
         apns::{ApnsConfig, ApnsConfigError, ApnsKey, ApnsProvider, Topics, Tuning},
+        fcm::{FcmConfig, FcmError, FcmProvider},
         transport::{Endpoint, TlsError, Transport},
+        wns::{WnsConfig, WnsProvider},
     },
 };
 
@@ -24,6 +27,12 @@ pub enum ProviderError {
     /// APNs.
     #[error(transparent)]
     Apns(#[from] ApnsConfigError),
+    /// FCM.
+    #[error(transparent)]
+    Fcm(#[from] FcmError),
+    /// WNS.
+    #[error(transparent)]
+    Wns(#[from] ClientError),
 }
 
 /// A thread each.
@@ -58,6 +67,8 @@ impl Runtimes {
 pub(super) struct Built {
     pub(super) providers: Providers,
     apns: Vec<ApnsProvider>,
+    fcm: Option<Arc<FcmProvider>>,
+    wns: Option<Arc<WnsProvider>>,
 }
 
 impl Built {
@@ -66,6 +77,8 @@ impl Built {
         Self {
             providers,
             apns: Vec::new(),
+            fcm: None,
+            wns: None,
         }
     }
 
@@ -90,17 +103,30 @@ impl Built {
         };
         let production = apns(Environment::Production, &runtimes.apns_production)?;
         let sandbox = apns(Environment::Sandbox, &runtimes.apns_sandbox)?;
+        let ports = || (clock.clone(), entropy.clone());
+        let fcm = Arc::new(FcmProvider::new(
+            fcm_config(config),
+            ports(),
+            runtimes.fcm.handle(),
+        )?);
+        let wns = Arc::new(WnsProvider::new(
+            wns_config(config),
+            ports(),
+            runtimes.wns.handle(),
+        )?);
         let providers = Providers {
             apns_production: Arc::new(production.clone()),
             apns_sandbox: Arc::new(sandbox.clone()),
-            fcm: Arc::new(NotYet("fcm")),
-            wns: Arc::new(NotYet("wns")),
+            fcm: fcm.clone(),
+            wns: wns.clone(),
             default_environment: config.apns.default_environment,
             channel_rule: config.wns.channel_rule.clone(),
         };
         Ok(Self {
             providers,
             apns: vec![production, sandbox],
+            fcm: Some(fcm),
+            wns: Some(wns),
         })
     }
 
@@ -108,6 +134,12 @@ impl Built {
     pub(super) async fn close(self) {
         for apns in self.apns {
             apns.close().await;
+        }
+        if let Some(fcm) = self.fcm {
+            fcm.close();
+        }
+        if let Some(wns) = self.wns {
+            wns.close();
         }
     }
 }
@@ -136,6 +168,23 @@ fn apns_config(config: &Config, environment: Environment) -> ApnsConfig {
     }
 }
 
+fn fcm_config(config: &Config) -> FcmConfig {
+    FcmConfig {
+        account: config.fcm.account.as_ref().ok().cloned(),
+        endpoint: config.fcm.endpoint.clone(),
+        extra_ca: config.tls.extra_ca.clone(),
+    }
+}
+
+fn wns_config(config: &Config) -> WnsConfig {
+    WnsConfig {
+        credential: config.wns.credential.as_ref().ok().cloned(),
+        token_endpoint: config.wns.token_endpoint.clone(),
+        extra_ca: config.tls.extra_ca.clone(),
+        allow_test_endpoints: config.allow_test_endpoints,
+    }
+}
+
 /// A URL that the configuration has checked to be scheme, host and port alone.
 fn endpoint(url: &Url) -> Endpoint {
     let host = url.host_str().unwrap_or_default();
@@ -143,34 +192,6 @@ fn endpoint(url: &Url) -> Endpoint {
         host: host.trim_matches(['[', ']']).to_owned(),
         port: url.port_or_known_default().unwrap_or(443),
         tls: url.scheme() == "https",
-    }
-}
-
-struct NotYet(&'static str);
-
-impl sovereign_relay_actors::ports::PushProvider for NotYet {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn scope(
-        &self,
-        _platform: sovereign_relay_protocol::platform::Platform,
-    ) -> Option<sovereign_relay_actors::ports::Scope> {
-        None
-    }
-
-    fn capacity(&self) -> tokio::sync::watch::Receiver<usize> {
-        tokio::sync::watch::channel(1).1
-    }
-
-    fn deliver(
-        &self,
-        _delivery: sovereign_relay_actors::ports::Delivery,
-    ) -> futures_util::future::BoxFuture<'static, sovereign_relay_actors::ports::Outcome> {
-        Box::pin(std::future::ready(
-            sovereign_relay_actors::ports::Outcome::Unreachable,
-        ))
     }
 }
 

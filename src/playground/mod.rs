@@ -1,4 +1,20 @@
-//! One command that shows everything on one machine.
+//! One command that shows everything on one machine: simulators of APNs, FCM and WNS, a relay, an instance, and a
+//! device on each platform. A sealed notification travels to each, and only the device opens it.
+//!
+//! `sovereign-relay playground` calls [`run`]. Flow: [`stage`] starts the parts, [`tour`] sends the notifications
+//! through the public API, [`report`] prints what each side saw. Nothing needs configuring and nothing is kept: the
+//! relay's data directory is a temporary one.
+
+mod arrivals;
+mod device;
+mod report;
+mod stage;
+mod tour;
+
+use anyhow::ensure;
+use sovereign_relay_protocol::platform::Platform;
+
+use self::{report::Report, stage::Stage};
 
 /// `playground`.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -11,7 +27,25 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Runs the playground.
-pub async fn run(_args: Args) -> anyhow::Result<()> {
-    anyhow::bail!("the playground is not built yet")
+/// Runs the playground until Ctrl-C, or until the tour is over with `--once`.
+pub async fn run(args: Args) -> anyhow::Result<()> {
+    let mut stage = Stage::start().await?;
+    let report = Report::new(args);
+    report.opening(&stage)?;
+    let mut delivered = 0;
+    for device in &stage.devices {
+        let step = tour::deliver(&stage, device).await;
+        delivered += usize::from(step.opened.is_ok());
+        report.step(device, &step)?;
+    }
+    report.closing(&stage, delivered)?;
+    if !args.once {
+        tour::watch_until_interrupted(&mut stage, &report).await?;
+    }
+    stage.stop().await;
+    ensure!(
+        delivered == Platform::ALL.len(),
+        "{delivered} of 4 notifications were delivered and opened"
+    );
+    Ok(())
 }

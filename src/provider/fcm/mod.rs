@@ -78,8 +78,7 @@ impl FcmProvider {
     /// A client whose tasks run on `runtime`.
     pub fn new(
         config: FcmConfig,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
+        (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>),
         runtime: Handle,
     ) -> Result<Self, FcmError> {
         let provider = Self {

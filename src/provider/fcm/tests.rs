@@ -42,8 +42,12 @@ impl World {
             endpoint: config.fcm.endpoint,
             extra_ca: Some(simulators.ca_pem.clone()),
         };
-        let provider =
-            FcmProvider::new(config, clock.clone(), Arc::new(SystemEntropy), Handle::current()).unwrap();
+        let provider = FcmProvider::new(
+            config,
+            (clock.clone(), Arc::new(SystemEntropy)),
+            Handle::current(),
+        )
+        .unwrap();
         Self {
             simulators,
             provider: Arc::new(provider),
@@ -196,7 +200,10 @@ async fn an_unreachable_provider_ends_at_the_deadline_and_is_used_again_at_once_
     world.simulators.fcm.refuse_connections(true).await.unwrap();
     world.simulators.fcm.kill_connections();
     // This one may still be written to the connection that was just killed.
-    let _ = world.provider.deliver(world.delivery(Duration::from_millis(400))).await;
+    let _ = world
+        .provider
+        .deliver(world.delivery(Duration::from_millis(400)))
+        .await;
     let outcome = world
         .provider
         .deliver(world.delivery(Duration::from_millis(400)))

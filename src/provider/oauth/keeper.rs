@@ -129,7 +129,9 @@ impl TokenKeeper {
     pub(crate) fn refused(&self, token: &AccessToken) -> bool {
         let mendable = self.shared.state().on_refused(token.serial);
         if !mendable {
-            self.shared.board.send_modify(|board| board.failure = Some(TokenError::Refused));
+            self.shared
+                .board
+                .send_modify(|board| board.failure = Some(TokenError::Refused));
         }
         self.shared.wake.notify_one();
         mendable

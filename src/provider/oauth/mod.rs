@@ -13,6 +13,6 @@ mod response;
 mod state;
 
 pub(crate) use self::{
-    grant::{Grant, GrantError},
+    grant::Grant,
     keeper::{AccessToken, TokenError, TokenKeeper},
 };

@@ -67,8 +67,7 @@ impl WnsProvider {
     /// A client whose tasks run on `runtime`.
     pub fn new(
         config: WnsConfig,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
+        (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>),
         runtime: Handle,
     ) -> Result<Self, ClientError> {
         let provider = Self {

@@ -42,8 +42,12 @@ impl World {
             extra_ca: Some(simulators.ca_pem.clone()),
             allow_test_endpoints: true,
         };
-        let provider =
-            WnsProvider::new(config, clock.clone(), Arc::new(SystemEntropy), Handle::current()).unwrap();
+        let provider = WnsProvider::new(
+            config,
+            (clock.clone(), Arc::new(SystemEntropy)),
+            Handle::current(),
+        )
+        .unwrap();
         Self {
             simulators,
             provider,

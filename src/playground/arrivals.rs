@@ -1,0 +1,111 @@
+//! What the simulated providers handed to devices: the sealed payload inside each provider's own envelope.
+
+use std::time::Duration;
+
+use sovereign_relay_protocol::platform::Platform;
+use sovereign_relay_simulator::Simulators;
+
+use super::device::Device;
+
+/// Longer than any push may take.
+const ARRIVAL_DEADLINE: Duration = Duration::from_secs(15);
+
+/// One notification at a device.
+pub(super) struct Arrival {
+    /// What Apple, Google or Microsoft saw.
+    pub(super) envelope: String,
+    /// What is in it for the device.
+    pub(super) sealed: String,
+}
+
+/// How many notifications this device's provider has delivered to all devices so far.
+pub(super) fn delivered(simulators: &Simulators, platform: Platform) -> u64 {
+    match platform {
+        Platform::Ios | Platform::Macos => simulators.apns.inbox().total(),
+        Platform::Android => simulators.fcm.inbox().total(),
+        Platform::Windows => simulators.wns.inbox().total(),
+    }
+}
+
+/// Waits until a provider has delivered more than `before`.
+pub(super) async fn more_than(simulators: &Simulators, platform: Platform, before: u64) -> bool {
+    let wanted = usize::try_from(before).unwrap_or(usize::MAX).saturating_add(1);
+    match platform {
+        Platform::Ios | Platform::Macos => simulators
+            .apns
+            .inbox()
+            .wait_for(wanted, ARRIVAL_DEADLINE)
+            .await
+            .is_ok(),
+        Platform::Android => simulators
+            .fcm
+            .inbox()
+            .wait_for(wanted, ARRIVAL_DEADLINE)
+            .await
+            .is_ok(),
+        Platform::Windows => simulators
+            .wns
+            .inbox()
+            .wait_for(wanted, ARRIVAL_DEADLINE)
+            .await
+            .is_ok(),
+    }
+}
+
+/// Everything that arrived at a device, oldest first.
+pub(super) fn at(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
+    match device.platform {
+        Platform::Ios | Platform::Macos => at_apple(simulators, device),
+        Platform::Android => at_android(simulators, device),
+        Platform::Windows => at_windows(simulators, device),
+    }
+}
+
+fn at_apple(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
+    let mine = simulators
+        .apns
+        .inbox()
+        .all()
+        .into_iter()
+        .filter(|delivery| delivery.token == device.token);
+    mine.filter_map(|delivery| {
+        let body: serde_json::Value = serde_json::from_str(&delivery.payload).ok()?;
+        let sealed = body.get("encryptedPayload")?.as_str()?.to_owned();
+        Some(Arrival {
+            envelope: delivery.payload,
+            sealed,
+        })
+    })
+    .collect()
+}
+
+fn at_android(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
+    let mine = simulators
+        .fcm
+        .inbox()
+        .all()
+        .into_iter()
+        .filter(|delivery| delivery.token == device.token);
+    mine.filter_map(|delivery| {
+        let sealed = delivery.data.get("encryptedPayload")?.clone();
+        Some(Arrival {
+            envelope: delivery.body,
+            sealed,
+        })
+    })
+    .collect()
+}
+
+fn at_windows(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
+    let mine = simulators
+        .wns
+        .inbox()
+        .all()
+        .into_iter()
+        .filter(|delivery| device.token.ends_with(&delivery.channel));
+    mine.map(|delivery| Arrival {
+        envelope: delivery.body.clone(),
+        sealed: delivery.body,
+    })
+    .collect()
+}

@@ -1,0 +1,145 @@
+//! What the playground prints: for people, or as one JSON object for programs.
+
+use std::io::{self, Write as _};
+
+use serde_json::json;
+
+use super::{
+    Args,
+    device::Device,
+    stage::Stage,
+    tour::{self, Step},
+};
+
+/// Enough of an opaque text to see that it is one.
+const SHOWN_CHARS: usize = 64;
+
+/// Prints the tour.
+pub(super) struct Report {
+    json: bool,
+    once: bool,
+}
+
+impl Report {
+    pub(super) fn new(args: Args) -> Self {
+        Self {
+            json: args.json,
+            once: args.once,
+        }
+    }
+
+    /// Where everything is.
+    pub(super) fn opening(&self, stage: &Stage) -> io::Result<()> {
+        self.people(&format!(
+            "Sovereign Relay playground\n\n  relay      {}\n  APNs       {}\n  FCM        {}\n  WNS        {}\n  instance   {} (enrolled just now)\n",
+            stage.url(),
+            stage.simulators.apns.endpoint(),
+            stage.simulators.fcm.endpoint(),
+            stage.simulators.wns.endpoint(),
+            stage.instance.instance_id,
+        ))
+    }
+
+    /// One notification's way, seen from each side.
+    pub(super) fn step(&self, device: &Device, step: &Step) -> io::Result<()> {
+        let arrived = match &step.opened {
+            Ok(opened) => format!("device opened   {opened}"),
+            Err(error) => format!("NOT DELIVERED   {error:#}"),
+        };
+        let envelope = step.envelope.as_deref().map_or("nothing".to_owned(), shortened);
+        self.people(&format!(
+            "{}\n  instance sealed {}\n  relay saw       {}\n  provider saw    {envelope}\n  {arrived}\n",
+            device.platform.as_str(),
+            step.notification,
+            shortened(&step.sealed),
+        ))
+    }
+
+    /// The result, and what to try next.
+    pub(super) fn closing(&self, stage: &Stage, delivered: usize) -> anyhow::Result<()> {
+        if self.json {
+            return Ok(print(&serde_json::to_string(
+                &self.addresses(stage, delivered)?,
+            )?)?);
+        }
+        self.people(&format!(
+            "{delivered} of {} notifications delivered and opened.",
+            stage.devices.len()
+        ))?;
+        if !self.once {
+            self.people("\nTry it yourself; what arrives at a device is opened here. Ctrl-C ends it.\n")?;
+            self.people(&format!(
+                "  curl {}/v1/capabilities\n  curl -X POST {0}/v1/enroll\n",
+                stage.url()
+            ))?;
+            for device in &stage.devices {
+                self.people(&curl(stage, device)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Something that a person sent.
+    pub(super) fn arrival(&self, device: &Device, opened: &anyhow::Result<String>) -> anyhow::Result<()> {
+        if self.json {
+            let line = json!({ "platform": device.platform, "opened": opened.as_ref().ok() });
+            return Ok(print(&line.to_string())?);
+        }
+        let text = match opened {
+            Ok(opened) => format!("{} device opened {opened}", device.platform.as_str()),
+            Err(error) => format!(
+                "{} device got something it cannot open: {error:#}",
+                device.platform.as_str()
+            ),
+        };
+        Ok(self.people(&text)?)
+    }
+
+    fn addresses(&self, stage: &Stage, delivered: usize) -> anyhow::Result<serde_json::Value> {
+        let devices = stage.devices.iter().map(|device| {
+            let sealed = device.seal(&json!({ "title": "Hello" }))?;
+            Ok(json!({
+                "platform": device.platform,
+                "deviceToken": device.token,
+                "publicKey": device.public_key(),
+                "encryptedPayload": sealed,
+            }))
+        });
+        Ok(json!({
+            "url": stage.url(),
+            "adminUrl": format!("http://{}", stage.relay.admin_addr),
+            "instanceId": stage.instance.instance_id,
+            "instanceKey": stage.instance.instance_key,
+            "delivered": delivered,
+            "devices": devices.collect::<anyhow::Result<Vec<_>>>()?,
+        }))
+    }
+
+    fn people(&self, text: &str) -> io::Result<()> {
+        if self.json { Ok(()) } else { print(text) }
+    }
+}
+
+fn curl(stage: &Stage, device: &Device) -> anyhow::Result<String> {
+    let notification =
+        json!({ "title": "Hello", "body": format!("from curl to {}", device.platform.as_str()) });
+    let body = tour::body(device, &device.seal(&notification)?);
+    Ok(format!(
+        "  curl {}/v1/push -H 'authorization: Bearer {}' -H 'content-type: application/json' -d '{body}'\n",
+        stage.url(),
+        stage.instance.instance_key,
+    ))
+}
+
+fn shortened(text: &str) -> String {
+    let head: String = text.chars().take(SHOWN_CHARS).collect();
+    if head.len() == text.len() {
+        head
+    } else {
+        format!("{head}... ({} bytes)", text.len())
+    }
+}
+
+fn print(text: &str) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")
+}
