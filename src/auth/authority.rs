@@ -358,4 +358,4 @@ fn presented(invite: Option<&Redacted>) -> Result<InviteHash, EnrollError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::auth) mod tests;

@@ -145,6 +145,7 @@ fn end_of_grace(ask: &Ask<'_>) -> UnixMillis {
 
 /// The list.
 pub(super) struct Revocations {
+    capacity: usize,
     entries: DashMap<InstanceId, Entry>,
     /// Whose newest key was used for the first time since the last save. At most one per entry.
     unsaved: Mutex<BTreeSet<InstanceId>>,
@@ -154,6 +155,7 @@ impl Revocations {
     /// As loaded.
     pub(super) fn new(entries: Vec<(InstanceId, Entry)>) -> Self {
         Self {
+            capacity: ENTRIES,
             entries: entries.into_iter().collect(),
             unsaved: Mutex::default(),
         }
@@ -192,7 +194,7 @@ impl Revocations {
 
     /// Whether an instance's own wish can add an entry.
     pub(super) fn has_room_for(&self, instance: InstanceId) -> bool {
-        self.entries.len() < ENTRIES || self.entries.contains_key(&instance)
+        self.entries.len() < self.capacity || self.entries.contains_key(&instance)
     }
 
     /// Takes in what is in the store.
