@@ -3,10 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::auth::{
     KeyError,
-    authority::tests::{Kit, at},
+    authority::tests::kit::{HOUR, Kit, SECRET, at},
 };
-
-const HOUR: Duration = Duration::from_secs(3600);
 
 fn now() -> Now {
     at(Duration::ZERO)
@@ -98,7 +96,7 @@ async fn an_export_revokes_at_another_relay_and_can_be_imported_twice() {
         assert_eq!(to.verify(&key), Err(KeyError::Revoked));
     }
     assert_eq!(to.authority.export_revocations(), exported);
-    let to = to.restart(&["an enrollment secret of 32 bytes."]).await;
+    let to = to.restart(&[SECRET]).await;
     assert_eq!(to.verify(&key), Err(KeyError::Revoked), "imported for good");
 }
 
