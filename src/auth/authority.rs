@@ -6,11 +6,11 @@
 //! Invariant: whatever makes a key invalid is durable before it is in memory, and in memory before it is
 //! acknowledged; whatever hands a key out is durable before the key is.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc};
 
 use sovereign_relay_actors::{
     now::Now,
-    ports::{Clock, Entropy, StoreError},
+    ports::{Entropy, StoreError},
 };
 use sovereign_relay_protocol::{
     enroll::{EnrollAnswer, EnrollRequest, RotateAnswer, RotateRequest},
@@ -30,8 +30,6 @@ use crate::store::{
     revocation::{Cause, Entry, Gone, Kid, State},
 };
 
-/// How often [`Authority::maintain`] runs.
-const MAINTENANCE: Duration = Duration::from_secs(60);
 /// Tries of a rotation that others' rotations of the same instance get in the way of.
 const ROTATION_TRIES: usize = 8;
 
@@ -226,17 +224,7 @@ impl Authority {
         &self.derived
     }
 
-    /// Maintains until it is dropped. The caller owns the task.
-    pub async fn maintain_forever(self: Arc<Self>, clock: Arc<dyn Clock>) {
-        let mut ticks = tokio::time::interval(MAINTENANCE);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            self.maintain(clock.now()).await;
-        }
-    }
-
-    /// One bounded step of upkeep: writes which new keys were used, forgets what has lapsed.
+    /// One bounded step of upkeep: writes which new keys were used, forgets what has lapsed. Once a minute.
     pub async fn maintain(&self, now: Now) {
         let used = self.revocations.take_unsaved();
         if !used.is_empty() && self.store.join_revocations(used.clone(), false).await.is_err() {

@@ -1,5 +1,7 @@
 //! An authority on a real store in a temporary directory.
 
+use std::time::Duration;
+
 use sovereign_relay_protocol::time::UnixMillis;
 use tempfile::TempDir;
 
