@@ -58,6 +58,9 @@ const SHORT_UPKEEP: Duration = Duration::from_secs(5);
 /// Addresses, records, revocations.
 const LONG_UPKEEP: Duration = Duration::from_secs(60);
 
+/// How often a stop looks whether the store is free. Usually it is at the first look.
+const RELEASE_CHECK: Duration = Duration::from_millis(5);
+
 /// Renders the metrics, for `/metrics`.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
@@ -160,7 +163,7 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
         admin,
         push,
         upkeep,
-        _store: records.store,
+        store: records.store,
     })
 }
 
@@ -176,8 +179,7 @@ pub struct RunningRelay {
     admin: Listener,
     push: PushHalf,
     upkeep: JoinSet<()>,
-    // Last, so that it is closed when nothing can write any more.
-    _store: Arc<EmbeddedStore>,
+    store: Arc<EmbeddedStore>,
 }
 
 impl RunningRelay {
@@ -198,6 +200,16 @@ impl RunningRelay {
         self.push.close().await;
         self.upkeep.shutdown().await;
         self.admin.close().await;
+        released(self.store).await;
+    }
+}
+
+/// Waits until nothing but us holds the store, then closes it: when a stop is over, the data directory is free.
+/// Threads that have just ended may still be dropping what they held.
+async fn released(store: Arc<EmbeddedStore>) {
+    let mut looks = tokio::time::interval(RELEASE_CHECK);
+    while Arc::strong_count(&store) > 1 {
+        looks.tick().await;
     }
 }
 

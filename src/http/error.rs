@@ -7,7 +7,7 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use actix_web::{
-    HttpResponse, ResponseError,
+    HttpResponse, HttpResponseBuilder, ResponseError,
     http::{StatusCode, header},
 };
 use sovereign_relay_actors::push::Refusal;
@@ -143,6 +143,24 @@ impl ApiError {
         self.code
     }
 
+    /// Status and headers, without a body.
+    pub(crate) fn head(&self) -> HttpResponseBuilder {
+        let mut response = HttpResponse::build(self.status_code());
+        if let Some(after) = self.retry_after {
+            response.insert_header((header::RETRY_AFTER, whole_seconds(after).to_string()));
+        }
+        if let Some(allow) = self.allow {
+            response.insert_header((header::ALLOW, allow));
+        }
+        if self.status_code() == StatusCode::UNAUTHORIZED {
+            response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
+        }
+        if self.closes_connection {
+            response.force_close();
+        }
+        response
+    }
+
     /// The same refusal as one place of a batch's results.
     pub(crate) fn into_batch_result(self) -> BatchResult {
         BatchResult::Refused {
@@ -173,20 +191,7 @@ impl ResponseError for ApiError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let mut response = HttpResponse::build(self.status_code());
-        if let Some(after) = self.retry_after {
-            response.insert_header((header::RETRY_AFTER, whole_seconds(after).to_string()));
-        }
-        if let Some(allow) = self.allow {
-            response.insert_header((header::ALLOW, allow));
-        }
-        if self.status_code() == StatusCode::UNAUTHORIZED {
-            response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
-        }
-        if self.closes_connection {
-            response.force_close();
-        }
-        response.json(ErrorBody {
+        self.head().json(ErrorBody {
             error: self.code,
             message: self.message.clone().into_owned(),
         })
@@ -314,84 +319,4 @@ impl From<Refusal> for ApiError {
 }
 
 #[cfg(test)]
-mod tests {
-    use actix_web::body::to_bytes;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[actix_web::test]
-    async fn every_code_becomes_its_status_and_a_json_body() {
-        for code in ErrorCode::ALL {
-            let response = ApiError::new(code, "a sentence").error_response();
-            assert_eq!(response.status().as_u16(), code.status());
-            assert_eq!(
-                response.headers().get(header::CONTENT_TYPE).unwrap(),
-                "application/json"
-            );
-            let body = to_bytes(response.into_body()).await.unwrap();
-            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!(
-                body,
-                serde_json::json!({"error": code.as_str(), "message": "a sentence"})
-            );
-        }
-    }
-
-    #[test]
-    fn every_429_502_and_passing_503_names_a_moment_to_retry() {
-        for code in ErrorCode::ALL {
-            let response = ApiError::new(code, "a sentence").error_response();
-            let must = matches!(code.status(), 429 | 502)
-                || matches!(code, ErrorCode::Overloaded | ErrorCode::Draining);
-            assert_eq!(
-                response.headers().contains_key(header::RETRY_AFTER),
-                must,
-                "{code:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_suspension_without_end_names_no_moment_and_one_with_an_end_does() {
-        let endless = ApiError::from(Refusal::Suspended { retry_after: None }).error_response();
-        assert!(!endless.headers().contains_key(header::RETRY_AFTER));
-        let after = Some(Duration::from_millis(90_001));
-        let ending = ApiError::from(Refusal::Suspended { retry_after: after }).error_response();
-        assert_eq!(ending.headers().get(header::RETRY_AFTER).unwrap(), "91");
-    }
-
-    #[test]
-    fn a_401_names_the_scheme_that_would_help() {
-        let response = ApiError::unauthorized("no key").error_response();
-        assert_eq!(
-            response.headers().get(header::WWW_AUTHENTICATE).unwrap(),
-            "Bearer"
-        );
-    }
-
-    #[test]
-    fn a_batch_result_says_the_same_as_the_answer_of_a_single_push() {
-        let refusal = Refusal::RateLimited {
-            retry_after: Duration::from_millis(1500),
-        };
-        let BatchResult::Refused {
-            error,
-            retry_after_seconds,
-            ..
-        } = ApiError::from(refusal).into_batch_result()
-        else {
-            panic!("a refusal stays one");
-        };
-        assert_eq!((error, retry_after_seconds), (ErrorCode::RateLimited, Some(2)));
-    }
-
-    proptest! {
-        #[test]
-        fn a_retry_hint_is_never_before_the_moment_it_stands_for(millis in 0u64..10_000_000) {
-            let seconds = whole_seconds(Duration::from_millis(millis));
-            prop_assert!(seconds >= 1 && seconds * 1000 >= millis);
-            prop_assert!(seconds == 1 || (seconds - 1) * 1000 < millis);
-        }
-    }
-}
+mod tests;

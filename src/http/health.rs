@@ -3,11 +3,15 @@
 //! `/readyz` is 503 only while the relay starts, stops, or can serve nobody: anything milder would take every
 //! replica out of a load balancer at once for a fault that they share.
 
-use actix_web::{HttpResponse, http::StatusCode, web::Data};
+use actix_web::{HttpResponse, web::Data};
 use serde::Serialize;
+use sovereign_relay_protocol::error::ErrorCode;
 use utoipa::ToSchema;
 
-use crate::{http::services::Services, shutdown::Phase};
+use crate::{
+    http::{error::ApiError, services::Services},
+    shutdown::Phase,
+};
 
 /// What `/readyz` judges.
 #[derive(Clone, Default, Debug)]
@@ -36,6 +40,12 @@ pub(crate) struct Readiness {
     status: Status,
     /// Why it is not `ready`.
     reasons: Vec<String>,
+    /// With 503, as in every error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorCode>,
+    /// With 503: the reasons in one sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
 }
 
 /// How ready.
@@ -55,10 +65,13 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    fn http(self) -> StatusCode {
+    /// `None`: 200.
+    fn code(self) -> Option<ErrorCode> {
         match self {
-            Self::Ready | Self::Degraded => StatusCode::OK,
-            Self::Starting | Self::Draining | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Ready | Self::Degraded => None,
+            Self::Starting => Some(ErrorCode::Overloaded),
+            Self::Draining => Some(ErrorCode::Draining),
+            Self::Unavailable => Some(ErrorCode::NotConfigured),
         }
     }
 }
@@ -70,7 +83,13 @@ impl Readiness {
             Phase::Draining | Phase::Closing => (Status::Draining, vec!["the relay is stopping".to_owned()]),
             Phase::Serving => Self::judge_serving(facts),
         };
-        Self { status, reasons }
+        let error = status.code();
+        Self {
+            message: error.map(|_| reasons.join("; ")),
+            status,
+            reasons,
+            error,
+        }
     }
 
     fn judge_serving(facts: &Facts) -> (Status, Vec<String>) {
@@ -139,7 +158,11 @@ pub(crate) async fn api_health() -> HttpResponse {
 )]
 pub(crate) async fn readyz(services: Data<Services>) -> HttpResponse {
     let readiness = Readiness::judge(services.lifecycle.phase(), &(services.facts)());
-    HttpResponse::build(readiness.status.http()).json(readiness)
+    let mut response = match readiness.status.code() {
+        None => HttpResponse::Ok(),
+        Some(code) => ApiError::new(code, "").head(),
+    };
+    response.json(readiness)
 }
 
 #[cfg(test)]
@@ -162,7 +185,8 @@ mod tests {
             readiness.status == Status::Ready,
             "reasons iff not ready"
         );
-        (readiness.status, readiness.status.http().as_u16())
+        let http = readiness.error.map_or(200, ErrorCode::status);
+        (readiness.status, http)
     }
 
     #[test]

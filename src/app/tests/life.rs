@@ -7,7 +7,7 @@ use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 use super::kit::{Whole, config, launch};
 use crate::{
     app::{StartError, start},
-    http::tests::wire::{DEADLINE, Request, read_answer},
+    http::tests::wire::{DEADLINE, Request, exchange, read_answer},
 };
 
 #[actix_web::test]
@@ -60,8 +60,7 @@ async fn during_the_grace_the_relay_is_not_ready_and_still_pushes() {
     while lifecycle.phase() < crate::shutdown::Phase::Draining {
         tokio::task::yield_now().await;
     }
-    let send =
-        async |request: Request| crate::http::tests::wire::exchange(public, &request.into_bytes()).await;
+    let send = async |request: Request| exchange(public, &request.into_bytes()).await;
     let ready = send(Request::new("GET", "/readyz")).await;
     assert_eq!(
         (ready.status, ready.json()["status"].as_str()),
@@ -106,9 +105,7 @@ async fn keys_and_withdrawals_outlive_a_restart() {
 async fn a_relay_without_credentials_starts_and_says_what_it_cannot_do() {
     let directory = tempfile::tempdir().unwrap();
     let relay = start(config(directory.path(), &[])).await.unwrap();
-    let send = async |request: Request| {
-        crate::http::tests::wire::exchange(relay.public_addr, &request.into_bytes()).await
-    };
+    let send = async |request: Request| exchange(relay.public_addr, &request.into_bytes()).await;
     let ready = send(Request::new("GET", "/readyz")).await;
     assert_eq!(
         (ready.status, ready.json()["status"].as_str()),
@@ -140,4 +137,100 @@ async fn a_directory_or_an_address_in_use_stops_the_start_and_is_named() {
     let error = error.expect("the port is taken").to_string();
     assert!(error.contains(&address), "{error}");
     whole.relay.stop().await;
+}
+
+#[actix_web::test]
+async fn a_caller_that_goes_away_loses_the_answer_alone() {
+    let whole = Whole::start_with(0, &[]).await;
+    let (_, key) = whole.enroll().await;
+    let mut socket = TcpStream::connect(whole.relay.public_addr).await.unwrap();
+    socket
+        .write_all(&Request::push().key(&key).into_bytes())
+        .await
+        .unwrap();
+    whole.provider.reached.acquire().await.unwrap().forget();
+    drop(socket);
+    whole.provider.gate.add_permits(2);
+    assert_eq!(whole.send(Request::push().key(&key)).await.status, 200);
+    whole.relay.stop().await;
+}
+
+/// Sends this very process the signal that an orchestrator sends.
+fn terminate() {
+    let id = std::process::id().to_string();
+    let sent = std::process::Command::new("kill")
+        .args(["-TERM", &id])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+/// A relay that runs as the process's own, and where it listens.
+struct Running {
+    run: actix_web::rt::task::JoinHandle<anyhow::Result<()>>,
+    address: SocketAddr,
+    _directory: tempfile::TempDir,
+}
+
+impl Running {
+    async fn start(grace: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let free = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let listen = free.to_string();
+        let config = config(
+            directory.path(),
+            &[("RELAY_LISTEN", &listen), ("RELAY_DRAIN_GRACE", grace)],
+        );
+        let run = actix_web::rt::spawn(crate::app::run(config, std::sync::Arc::new(String::new)));
+        let running = Self {
+            run,
+            address: free,
+            _directory: directory,
+        };
+        let listening = async {
+            while TcpStream::connect(free).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(DEADLINE, listening).await.expect("the relay listens");
+        running
+    }
+
+    /// Waits until `/readyz` says `status`.
+    async fn says(&self, status: &str) {
+        let request = Request::new("GET", "/readyz").into_bytes();
+        let saying = async {
+            while exchange(self.address, &request).await.json()["status"] != status {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(DEADLINE, saying)
+            .await
+            .unwrap_or_else(|_| panic!("never {status}"));
+    }
+}
+
+#[actix_web::test]
+async fn sigterm_ends_the_relay_in_order() {
+    let running = Running::start("0s").await;
+    terminate();
+    timeout(DEADLINE, running.run)
+        .await
+        .expect("it ends in time")
+        .unwrap()
+        .unwrap();
+}
+
+#[actix_web::test]
+async fn a_second_signal_ends_it_at_once() {
+    let running = Running::start("15s").await;
+    terminate();
+    running.says("draining").await;
+    terminate();
+    let ended = timeout(DEADLINE, running.run).await.expect("it ends");
+    let error = ended.unwrap().unwrap_err();
+    assert!(error.to_string().contains("SIGTERM"), "{error}");
 }

@@ -56,6 +56,8 @@ async fn a_full_batch_of_500_is_answered_whole() {
     let answer = relay.send(batch(&vec![message(); 500]).key(&key)).await;
     assert_eq!(answer.json()["results"].as_array().unwrap().len(), 500);
     assert_eq!(relay.pushes.seen.lock().unwrap().len(), 500);
+    let most = relay.pushes.most_under_way.load(Ordering::SeqCst);
+    assert_eq!(most, 64, "as many as one batch may have under way, and no more");
 }
 
 #[actix_web::test]

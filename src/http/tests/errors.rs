@@ -160,7 +160,12 @@ async fn a_draining_relay_is_not_ready_but_pushes_and_asks_callers_to_reconnect(
     let relay = Relay::start().await;
     let key = relay.enroll().await;
     relay.lifecycle.advance(Phase::Draining);
-    assert_eq!(relay.send(Request::new("GET", "/readyz")).await.status, 503);
+    let ready = relay.send(Request::new("GET", "/readyz")).await;
+    assert_eq!(
+        (ready.status, ready.json()["error"].as_str()),
+        (503, Some("draining"))
+    );
+    assert_eq!(ready.header("retry-after"), Some("1"));
     let answer = relay.send(Request::push().key(&key)).await;
     assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
 }

@@ -3,7 +3,10 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -46,6 +49,9 @@ pub(crate) struct FakePushes {
     script: Mutex<Script>,
     pub(crate) seen: Mutex<Vec<(InstanceId, Push)>>,
     pub(crate) refreshed: Mutex<Vec<InstanceId>>,
+    under_way: AtomicUsize,
+    /// Most pushes that were under way at the same time.
+    pub(crate) most_under_way: AtomicUsize,
 }
 
 impl FakePushes {
@@ -55,6 +61,8 @@ impl FakePushes {
             script: Mutex::new(script),
             seen: Mutex::default(),
             refreshed: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            most_under_way: AtomicUsize::new(0),
         })
     }
 
@@ -79,7 +87,14 @@ impl Pushes for FakePushes {
     fn push(&self, instance: InstanceId, push: Push) -> BoxFuture<'_, Result<Answered, Refusal>> {
         let answer = (self.script.lock().unwrap())(&push);
         self.seen.lock().unwrap().push((instance, push));
-        Box::pin(async move { answer })
+        let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
+        Box::pin(async move {
+            // Others get a chance to begin before this one ends.
+            tokio::task::yield_now().await;
+            self.under_way.fetch_sub(1, Ordering::SeqCst);
+            answer
+        })
     }
 
     fn refresh(&self, instance: InstanceId) -> BoxFuture<'_, ()> {

@@ -5,6 +5,7 @@ mod bodies;
 mod enrollment;
 mod errors;
 pub(crate) mod kit;
+mod logs;
 mod openapi;
 mod push;
 pub(crate) mod wire;
