@@ -45,3 +45,16 @@ need_node() {
 install_node() {
   apt-get update -qq && apt-get install -y -qq --no-install-recommends nodejs >/dev/null
 }
+
+# A walk through the tree that names a file which is gone sends its reader astray.
+check_paths() {
+  local gone=0 path root
+  for path in $(grep -oE '`[a-z0-9/_]+\.rs`' docs/ARCHITECTURE.md | tr -d '`' | sort -u); do
+    for root in . src src/http src/http/extract src/provider actors/src; do
+      [ -e "$root/$path" ] && continue 2
+    done
+    echo "docs/ARCHITECTURE.md names $path, which does not exist" >&2
+    gone=1
+  done
+  return "$gone"
+}
