@@ -158,6 +158,37 @@ async fn what_is_no_database_of_ours_stops_the_start_with_a_clear_error() {
 }
 
 #[tokio::test]
+async fn a_byte_altered_anywhere_is_noticed_at_start_or_changes_nothing() {
+    let (store, directory) = fresh();
+    for number in 0..60 {
+        store.enroll(enrollment(number)).await.unwrap();
+        store
+            .join_revocations(vec![(instance(number), revoked())], false)
+            .await
+            .unwrap();
+    }
+    let (records, entries) = (
+        store.records(None, 100).await.unwrap(),
+        store.revocations().await.unwrap(),
+    );
+    drop(store);
+    let whole = fs::read(file(&directory)).unwrap();
+    let mut noticed = 0;
+    for at in (0..whole.len()).step_by(whole.len() / 150) {
+        let mut altered = whole.clone();
+        altered[at] ^= 0x55;
+        fs::write(file(&directory), &altered).unwrap();
+        let Ok(store) = open(&directory) else {
+            noticed += 1;
+            continue;
+        };
+        assert_eq!(store.records(None, 100).await.unwrap(), records, "byte {at}");
+        assert_eq!(store.revocations().await.unwrap(), entries, "byte {at}");
+    }
+    assert!(noticed > 0);
+}
+
+#[tokio::test]
 async fn a_half_made_database_of_a_crashed_first_start_is_made_anew() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(file(&directory).with_extension("new"), b"half").unwrap();
