@@ -23,7 +23,7 @@ use sovereign_relay_protocol::{id::InstanceId, time::UnixMillis};
 use crate::store::revocation::{Entry, GENERATIONS_IN_GRACE, Grace, Kid, Rotated, State};
 
 /// Most entries before instances' own withdrawals and rotations are refused (the operator's revocations never
-/// are): some 150 MB of memory, and no relay is near it unless somebody enrolls and withdraws by machine.
+/// are): some 250 MB of memory, and no relay is near it unless somebody enrolls and withdraws by machine.
 const ENTRIES: usize = 1_000_000;
 
 /// What the list says of a key.
