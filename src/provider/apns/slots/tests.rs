@@ -1,1 +1,181 @@
+use std::collections::HashMap;
 
+use proptest::prelude::*;
+
+use super::*;
+
+const BOUNDS: Bounds = Bounds {
+    connections: 4,
+    backoff_first: Duration::from_millis(100),
+    backoff_longest: Duration::from_secs(2),
+};
+
+fn open(slots: &mut Slots, id: u64, limit: usize) {
+    slots.opened(id);
+    slots.set_limit(id, limit);
+    slots.answered(id);
+}
+
+#[test]
+fn the_first_push_goes_alone_until_the_peer_has_shown_its_limit() {
+    let mut slots = Slots::new(BOUNDS);
+    assert!(slots.start_dial(100));
+    slots.opened(1);
+    assert_eq!((slots.take(None), slots.take(None)), (Some(1), None));
+    assert!(!slots.start_dial(99), "nothing is known of the peer yet");
+    slots.set_limit(1, 3);
+    assert_eq!([0; 3].map(|_| slots.take(None)), [Some(1), Some(1), None]);
+}
+
+#[test]
+fn another_connection_is_opened_only_when_all_are_full_one_at_a_time_and_up_to_the_bound() {
+    let mut slots = Slots::new(BOUNDS);
+    for id in 1..=4 {
+        assert!(slots.start_dial(5));
+        assert!(!slots.start_dial(5), "one at a time");
+        open(&mut slots, id, 2);
+        assert!(!slots.start_dial(5), "it has room");
+        assert_eq!([0; 2].map(|_| slots.take(None)), [Some(id), Some(id)]);
+    }
+    assert!(!slots.start_dial(5), "four are enough");
+}
+
+#[test]
+fn nothing_is_dialled_when_nobody_waits() {
+    let mut slots = Slots::new(BOUNDS);
+    assert!(!slots.start_dial(0));
+}
+
+#[test]
+fn pushes_spread_to_the_least_loaded_and_keep_off_the_avoided() {
+    let mut slots = Slots::new(BOUNDS);
+    open(&mut slots, 1, 10);
+    open(&mut slots, 2, 10);
+    let taken: Vec<_> = (0..4).filter_map(|_| slots.take(None)).collect();
+    assert_eq!(taken.iter().filter(|id| **id == 1).count(), 2);
+    assert_eq!([0; 3].map(|_| slots.take(Some(1))), [Some(2); 3]);
+    slots.out(2, Duration::ZERO, 0);
+    assert_eq!(slots.take(Some(1)), Some(1), "rather the avoided one than none");
+}
+
+#[test]
+fn a_lowered_limit_holds_back_until_enough_streams_have_ended() {
+    let mut slots = Slots::new(BOUNDS);
+    open(&mut slots, 1, 1000);
+    assert!((0..500).all(|_| slots.take(None).is_some()));
+    slots.set_limit(1, 1);
+    for _ in 0..499 {
+        slots.give_back(1);
+        assert_eq!(slots.take(None), None);
+    }
+    slots.give_back(1);
+    assert_eq!(slots.take(None), Some(1));
+}
+
+#[test]
+fn capacity_is_one_at_first_then_what_is_allowed_and_could_be_opened() {
+    let mut slots = Slots::new(BOUNDS);
+    assert_eq!(slots.capacity(), 1);
+    slots.opened(1);
+    assert_eq!(slots.capacity(), 1);
+    slots.set_limit(1, 100);
+    assert_eq!(slots.capacity(), 400);
+    slots.set_limit(1, usize::MAX);
+    assert_eq!(slots.capacity(), 4 * STREAMS_PER_CONNECTION);
+    slots.set_limit(1, 0);
+    assert_eq!(slots.capacity(), 1);
+}
+
+#[test]
+fn back_off_doubles_to_its_bound_and_an_answer_ends_it() {
+    let mut slots = Slots::new(BOUNDS);
+    let mut steps = Vec::new();
+    for _ in 0..8 {
+        slots.dial_failed(Duration::ZERO, 255);
+        steps.push(slots.next_dial().as_millis());
+    }
+    assert_eq!(steps, [100, 200, 400, 800, 1600, 2000, 2000, 2000]);
+    slots.opened(1);
+    slots.answered(1);
+    slots.out(1, Duration::from_secs(9), 255);
+    assert!(
+        slots.next_dial() <= Duration::from_secs(2),
+        "it had answered: no new failure"
+    );
+    slots.dial_failed(Duration::from_secs(9), 0);
+    assert_eq!(
+        slots.next_dial(),
+        Duration::from_millis(9050),
+        "from the first step again, half of it by chance"
+    );
+}
+
+#[test]
+fn a_peer_that_accepts_and_closes_without_an_answer_is_backed_off() {
+    let mut slots = Slots::new(BOUNDS);
+    slots.opened(1);
+    slots.out(1, Duration::from_secs(5), 255);
+    assert_eq!(slots.next_dial(), Duration::from_millis(5100));
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Take,
+    GiveBack(usize),
+    Limit(u64, usize),
+    Open,
+    Out(u64),
+    Answered(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        5 => Just(Op::Take),
+        4 => any::<usize>().prop_map(Op::GiveBack),
+        2 => (0_u64..8, 0_usize..20).prop_map(|(id, limit)| Op::Limit(id, limit)),
+        2 => Just(Op::Open),
+        1 => (0_u64..8).prop_map(Op::Out),
+        1 => (0_u64..8).prop_map(Op::Answered),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_connection_is_ever_given_more_than_its_limit_at_that_moment(ops in prop::collection::vec(op(), 1..200)) {
+        let mut slots = Slots::new(BOUNDS);
+        let mut limits: HashMap<u64, usize> = HashMap::new();
+        let mut taken: Vec<u64> = Vec::new();
+        let mut next = 0;
+        for op in ops {
+            match op {
+                Op::Take => {
+                    let Some(id) = slots.take(None) else { continue };
+                    taken.push(id);
+                    let in_flight = taken.iter().filter(|other| **other == id).count();
+                    prop_assert!(in_flight <= limits[&id]);
+                }
+                Op::GiveBack(index) if !taken.is_empty() => {
+                    slots.give_back(taken.swap_remove(index % taken.len()));
+                }
+                Op::GiveBack(_) => {}
+                Op::Limit(id, limit) => {
+                    slots.set_limit(id, limit);
+                    limits.entry(id).and_modify(|known| *known = limit);
+                }
+                Op::Open if slots.start_dial(1) => {
+                    slots.opened(next);
+                    limits.insert(next, 1);
+                    next += 1;
+                }
+                Op::Open => {}
+                Op::Out(id) => {
+                    slots.out(id, Duration::ZERO, 0);
+                    limits.remove(&id);
+                }
+                Op::Answered(id) => slots.answered(id),
+            }
+            prop_assert!(slots.open() <= BOUNDS.connections);
+            prop_assert!(slots.capacity() >= 1);
+        }
+    }
+}
