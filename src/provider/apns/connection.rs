@@ -220,7 +220,7 @@ impl Drop for Exchange {
     }
 }
 
-/// The body, cut at its bounds of size and time: what is missing then is only Apple's reason.
+/// The body within its bounds of size and time. One that is too large is none of Apple's, and counts as none.
 async fn read_bounded(mut body: RecvStream) -> Vec<u8> {
     let mut read = Vec::new();
     let reading = async {
@@ -229,7 +229,7 @@ async fn read_bounded(mut body: RecvStream) -> Vec<u8> {
             let _ = body.flow_control().release_capacity(chunk.len());
             read.extend_from_slice(&chunk);
             if read.len() > ANSWER_BYTES {
-                break;
+                return read.clear();
             }
         }
     };

@@ -1,0 +1,363 @@
+//! Streams, connections and their ends.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use sovereign_relay_actors::ports::{Health, Outcome, PushProvider as _};
+use sovereign_relay_protocol::push::Reason;
+use sovereign_relay_simulator::{ApnsOptions, Behaviour, LimitEnforcement, SimulatorOptions};
+
+use super::kit::{Kit, SOON, failure, is_sent, quick, until};
+use crate::provider::apns::Tuning;
+
+fn one_connection() -> Tuning {
+    Tuning {
+        connections: 1,
+        ..quick()
+    }
+}
+
+/// Asked for a PONG within milliseconds.
+fn impatient() -> Tuning {
+    Tuning {
+        quiet_when_busy: Duration::from_millis(200),
+        quiet_when_idle: Duration::from_millis(400),
+        pong_within: Duration::from_millis(300),
+        ..quick()
+    }
+}
+
+#[tokio::test]
+async fn ten_thousand_pushes_on_one_connection_without_a_reset() {
+    let kit = Kit::with(SimulatorOptions::default(), one_connection()).await;
+    kit.simulators.set_recording(false);
+    for _ in 0..10 {
+        assert!(kit.push_many(1000).await.iter().all(is_sent));
+    }
+    let stats = kit.apns().stats();
+    assert_eq!(
+        (
+            stats.resets_received,
+            stats.limit_violations,
+            stats.priorities_received
+        ),
+        (0, 0, 0)
+    );
+    assert_eq!(kit.apns().connections_accepted(), 1);
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn the_stream_limit_holds_while_it_changes_under_load() {
+    let apns = ApnsOptions {
+        limit_enforcement: LimitEnforcement::GoAway,
+        ..ApnsOptions::default()
+    };
+    let kit = Kit::with(
+        SimulatorOptions {
+            apns,
+            ..SimulatorOptions::default()
+        },
+        one_connection(),
+    )
+    .await;
+    kit.apns()
+        .script()
+        .always(Behaviour::accept().after(Duration::from_millis(1)));
+    let changes = async {
+        for limit in [1, 10, 1000, 1, 5, 1, 100, 1, 1000] {
+            let so_far = kit.apns().requests().total();
+            kit.apns().set_stream_limit(limit);
+            kit.apns()
+                .requests()
+                .wait_for(usize::try_from(so_far).unwrap() + 20, SOON)
+                .await
+                .unwrap();
+        }
+    };
+    let (outcomes, ()) = tokio::join!(kit.push_many(3000), changes);
+    assert!(outcomes.iter().all(is_sent));
+    assert_eq!(kit.apns().limit_violations(), 0);
+    assert_eq!(kit.apns().connections_accepted(), 1);
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn a_burst_on_a_cold_start_sends_its_first_push_alone() {
+    let apns = ApnsOptions {
+        limit_enforcement: LimitEnforcement::GoAway,
+        ..ApnsOptions::default()
+    };
+    let kit = Kit::with(
+        SimulatorOptions {
+            apns,
+            ..SimulatorOptions::default()
+        },
+        quick(),
+    )
+    .await;
+    assert!(kit.push_many(900).await.iter().all(is_sent));
+    assert_eq!(
+        (kit.apns().limit_violations(), kit.apns().connections_accepted()),
+        (0, 1)
+    );
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_never_allows_more_than_one_stream_gets_one_at_a_time_on_each_connection() {
+    let apns = ApnsOptions {
+        raised_stream_limit: 1,
+        ..ApnsOptions::default()
+    };
+    let kit = Kit::with(
+        SimulatorOptions {
+            apns,
+            ..SimulatorOptions::default()
+        },
+        quick(),
+    )
+    .await;
+    assert!(kit.push_many(200).await.iter().all(is_sent));
+    assert_eq!(kit.apns().limit_violations(), 0);
+    assert_eq!(
+        (
+            kit.apns().stats().most_streams_open,
+            kit.apns().connections_accepted()
+        ),
+        (1, 4)
+    );
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn more_connections_are_opened_when_the_open_ones_are_full_and_never_beyond_the_bound() {
+    let apns = ApnsOptions {
+        raised_stream_limit: 5,
+        ..ApnsOptions::default()
+    };
+    let kit = Kit::with(
+        SimulatorOptions {
+            apns,
+            ..SimulatorOptions::default()
+        },
+        quick(),
+    )
+    .await;
+    for _ in 0..10 {
+        assert!(is_sent(&kit.push().await));
+    }
+    assert_eq!(
+        kit.apns().connections_accepted(),
+        1,
+        "one after the other needs one"
+    );
+    kit.apns()
+        .script()
+        .always(Behaviour::accept().after(Duration::from_millis(20)));
+    assert!(kit.push_many(400).await.iter().all(is_sent));
+    assert_eq!(kit.apns().connections_accepted(), 4);
+    assert_eq!(kit.apns().limit_violations(), 0);
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn capacity_follows_what_the_peer_allows() {
+    let kit = Kit::start().await;
+    let mut capacity = kit.provider.capacity();
+    assert_eq!(*capacity.borrow(), 1);
+    assert!(is_sent(&kit.push().await));
+    capacity.wait_for(|streams| *streams == 4000).await.unwrap();
+    kit.apns().set_stream_limit(10);
+    capacity.wait_for(|streams| *streams == 40).await.unwrap();
+    kit.apns().kill_connections();
+    capacity.wait_for(|streams| *streams == 1).await.unwrap();
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn goaway_under_load_loses_no_push_and_sends_none_twice() {
+    let kit = Kit::start().await;
+    kit.apns()
+        .script()
+        .always(Behaviour::accept().after(Duration::from_millis(2)));
+    let interrupted = async {
+        for round in 1..=5 {
+            kit.apns().requests().wait_for(round * 200, SOON).await.unwrap();
+            kit.apns().goaway("Shutdown");
+        }
+    };
+    let (outcomes, ()) = tokio::join!(kit.push_many(2000), interrupted);
+    assert!(
+        outcomes.iter().all(is_sent),
+        "{:?}",
+        outcomes.iter().find(|outcome| !is_sent(outcome))
+    );
+    assert_eq!(kit.apns().inbox().total(), 2000);
+    assert!(kit.apns().connections_accepted() >= 2);
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn streams_above_goaways_last_id_are_sent_again_over_another_connection() {
+    let kit = Kit::start().await;
+    assert!(is_sent(&kit.push().await));
+    kit.apns()
+        .script()
+        .always(Behaviour::accept().after(Duration::from_millis(200)));
+    let cut = async {
+        until(|| kit.apns().requests_under_way() >= 50).await;
+        kit.apns().goaway_at("Shutdown", 1);
+        kit.apns().script().clear();
+    };
+    let (outcomes, ()) = tokio::join!(kit.push_many(50), cut);
+    assert!(outcomes.iter().all(is_sent));
+    assert_eq!(kit.apns().inbox().total(), 51);
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn a_half_open_connection_is_replaced_and_its_pushes_end() {
+    let kit = Kit::with(SimulatorOptions::default(), impatient()).await;
+    assert!(is_sent(&kit.push().await));
+    kit.apns().blackhole(true);
+    let lost = kit.push_many(20).await;
+    for outcome in lost {
+        let failure = failure(outcome);
+        assert_eq!(
+            (failure.reason, failure.retryable),
+            (Reason::UnknownOutcome, true)
+        );
+        assert!(matches!(failure.health, Health::ConnectionLost { .. }));
+    }
+    assert!(is_sent(&kit.push().await));
+    assert_eq!(kit.apns().connections_accepted(), 2);
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn an_idle_half_open_connection_is_replaced_without_costing_a_push() {
+    let kit = Kit::with(SimulatorOptions::default(), impatient()).await;
+    assert!(is_sent(&kit.push().await));
+    let mut capacity = kit.provider.capacity();
+    capacity.wait_for(|streams| *streams > 1).await.unwrap();
+    kit.apns().blackhole(true);
+    tokio::time::timeout(SOON, capacity.wait_for(|streams| *streams == 1))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(is_sent(&kit.push().await));
+    assert!(kit.apns().pings_received() <= 3);
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn a_slow_provider_that_answers_pings_keeps_its_connection() {
+    let kit = Kit::with(SimulatorOptions::default(), impatient()).await;
+    kit.apns()
+        .script()
+        .always(Behaviour::accept().after(Duration::from_millis(1500)));
+    assert!(is_sent(&kit.push().await));
+    assert!(kit.apns().pings_received() >= 1);
+    assert_eq!(kit.apns().connections_accepted(), 1);
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn an_unreachable_provider_is_said_by_the_deadline_and_found_again_without_a_restart() {
+    let kit = Kit::start().await;
+    assert!(is_sent(&kit.push().await));
+    kit.apns().refuse_connections(true).await.unwrap();
+    kit.apns().kill_connections();
+    until(|| *kit.provider.capacity().borrow() == 1).await;
+    let lost = join_all((0..10).map(|_| kit.push_within(Duration::from_millis(300)))).await;
+    assert!(
+        lost.iter().all(|outcome| *outcome == Outcome::Unreachable),
+        "{lost:?}"
+    );
+    let waiting = kit.push();
+    let recovery = async { kit.apns().refuse_connections(false).await.unwrap() };
+    let (outcome, ()) = tokio::join!(waiting, recovery);
+    assert!(
+        is_sent(&outcome),
+        "a push that waits through the recovery is sent"
+    );
+    assert!(is_sent(&kit.push().await));
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn a_black_hole_behind_the_port_costs_a_dial_and_not_the_recovery() {
+    let tuning = Tuning {
+        dial_within: Duration::from_millis(200),
+        ..quick()
+    };
+    let kit = Kit::with(SimulatorOptions::default(), tuning).await;
+    kit.apns().blackhole_new_connections(true);
+    assert_eq!(
+        kit.push_within(Duration::from_millis(600)).await,
+        Outcome::Unreachable
+    );
+    kit.apns().blackhole_new_connections(false);
+    assert!(is_sent(&kit.push().await));
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_closes_every_connection_at_once_is_not_dialled_in_a_loop() {
+    let kit = Kit::start().await;
+    kit.apns().script().always(Behaviour::kill_before_reading());
+    let outcomes = join_all((0..10).map(|_| kit.push_within(Duration::from_millis(500)))).await;
+    assert!(!outcomes.iter().any(is_sent));
+    assert!(
+        kit.apns().connections_accepted() <= 40,
+        "{}",
+        kit.apns().connections_accepted()
+    );
+    kit.apns().script().clear();
+    assert!(is_sent(&kit.push().await));
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn callers_that_hang_up_give_their_streams_back() {
+    let apns = ApnsOptions {
+        raised_stream_limit: 5,
+        ..ApnsOptions::default()
+    };
+    let kit = Kit::with(
+        SimulatorOptions {
+            apns,
+            ..SimulatorOptions::default()
+        },
+        one_connection(),
+    )
+    .await;
+    assert!(is_sent(&kit.push().await));
+    kit.apns().script().always(Behaviour::never_answer());
+    let hung_up = tokio::time::timeout(Duration::from_millis(200), kit.push_many(50)).await;
+    assert!(hung_up.is_err());
+    kit.apns().script().clear();
+    assert!(kit.push_many(50).await.iter().all(is_sent));
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn closing_ends_every_connection_and_later_pushes_are_answered() {
+    let kit = Kit::start().await;
+    assert!(kit.push_many(50).await.iter().all(is_sent));
+    kit.provider.close().await;
+    until(|| kit.apns().connections_open() == 0).await;
+    assert!(!is_sent(&kit.push_within(Duration::from_millis(200)).await));
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn dropping_the_provider_closes_its_connections() {
+    let kit = Kit::start().await;
+    let replica = kit.replica();
+    assert!(is_sent(&replica.deliver(kit.delivery(SOON)).await));
+    drop(replica);
+    until(|| kit.apns().connections_open() == 0).await;
+    kit.stop().await;
+}
