@@ -18,7 +18,7 @@ use sovereign_relay_actors::{
 };
 use sovereign_relay_protocol::platform::Platform;
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 mod listener;
 mod provider_runtime;
@@ -120,8 +120,9 @@ pub enum StartError {
 
 /// Runs the relay until SIGTERM or SIGINT and its orderly end; a second signal ends it at once.
 pub async fn run(config: Config, metrics: RenderMetrics) -> anyhow::Result<()> {
+    log_panics();
     let mut signals = StopSignals::subscribe()?;
-    let relay = start_with(
+    let mut relay = start_with(
         config,
         Ports {
             metrics,
@@ -129,12 +130,23 @@ pub async fn run(config: Config, metrics: RenderMetrics) -> anyhow::Result<()> {
         },
     )
     .await?;
-    let signal = signals.next().await;
+    let signal = tokio::select! {
+        signal = signals.next() => signal,
+        () = relay.listener_failed() => anyhow::bail!("a listener ended by itself"),
+    };
     info!(signal, "stopping");
     tokio::select! {
         () = relay.stop() => Ok(()),
         signal = signals.next() => anyhow::bail!("{signal} came while stopping: ended at once"),
     }
+}
+
+/// Logs panics of the whole process by their place. The message is left out: it may quote content.
+pub(crate) fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let location = panic.location().map(ToString::to_string);
+        error!(location, thread = thread::current().name(), "panicked");
+    }));
 }
 
 /// Starts a relay with the system's clock and the configured providers.
@@ -193,6 +205,14 @@ impl RunningRelay {
             warn!("not everything ended in time");
         }
         info!("stopped");
+    }
+
+    /// Returns when a listener ends that nobody asked to end.
+    async fn listener_failed(&mut self) {
+        tokio::select! {
+            () = self.public.ended() => {}
+            () = self.admin.ended() => {}
+        }
     }
 
     async fn close(mut self) {

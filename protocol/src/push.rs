@@ -222,6 +222,17 @@ pub enum PushResult {
     Failed,
 }
 
+impl PushResult {
+    /// As on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::InvalidToken => "invalid_token",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// Why, in words that stay the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -257,6 +268,29 @@ pub enum Reason {
     Dropped,
     /// failed: the provider refuses the relay (credentials, topic, clock). The operator is alarmed.
     RelayMisconfigured,
+}
+
+impl Reason {
+    /// As on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unregistered => "unregistered",
+            Self::ExpiredToken => "expired_token",
+            Self::BadToken => "bad_token",
+            Self::WrongApp => "wrong_app",
+            Self::MalformedToken => "malformed_token",
+            Self::RecentlyInvalid => "recently_invalid",
+            Self::UnconfirmedToken => "unconfirmed_token",
+            Self::DeviceThrottled => "device_throttled",
+            Self::ProviderThrottled => "provider_throttled",
+            Self::ProviderUnavailable => "provider_unavailable",
+            Self::ProviderTimeout => "provider_timeout",
+            Self::UnknownOutcome => "unknown_outcome",
+            Self::PayloadRejected => "payload_rejected",
+            Self::Dropped => "dropped",
+            Self::RelayMisconfigured => "relay_misconfigured",
+        }
+    }
 }
 
 /// 200 of `POST /v1/push`.

@@ -13,6 +13,7 @@ pub(super) struct Listener {
     pub(super) address: SocketAddr,
     handle: ServerHandle,
     task: JoinHandle<std::io::Result<()>>,
+    has_ended: bool,
 }
 
 impl Listener {
@@ -23,6 +24,7 @@ impl Listener {
             address: bound.address,
             handle,
             task: actix_rt::spawn(bound.server),
+            has_ended: false,
         }
     }
 
@@ -30,9 +32,15 @@ impl Listener {
     /// listener's closing time.
     pub(super) async fn close(&mut self) {
         self.handle.stop(true).await;
-        if !matches!((&mut self.task).await, Ok(Ok(()))) {
+        self.ended().await;
+    }
+
+    /// Returns when the server has ended, whoever ended it.
+    pub(super) async fn ended(&mut self) {
+        if !self.has_ended && !matches!((&mut self.task).await, Ok(Ok(()))) {
             error!(address = %self.address, "a listener failed");
         }
+        self.has_ended = true;
     }
 }
 

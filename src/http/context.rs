@@ -28,7 +28,7 @@ use sovereign_relay_protocol::{
     id::{InstanceId, RequestId},
     push::{PushAnswer, PushResult, Reason},
 };
-use tracing::{Instrument, error, info, info_span};
+use tracing::{Instrument, info, info_span};
 
 use crate::{
     http::error::ApiError,
@@ -105,9 +105,8 @@ pub(crate) async fn observe(
     .await
 }
 
-/// The panic's own message is left to the panic hook: it may quote content.
+/// The panic itself was logged by the panic hook, inside this request's span ([`crate::app::log_panics`]).
 fn after_panic() -> Error {
-    error!("request handler panicked");
     counter!("relay_http_panics_total").increment(1);
     ApiError::internal().closing().into()
 }
@@ -209,8 +208,8 @@ impl AccessLine {
             duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
             instance = self.notes.instance.get().map(tracing::field::display),
             error = code.map(ErrorCode::as_str),
-            result = result.map(tracing::field::debug),
-            reason = reason.map(tracing::field::debug),
+            result = result.map(PushResult::as_str),
+            reason = reason.map(Reason::as_str),
             "request answered"
         );
         self.measure(status, duration);

@@ -110,7 +110,7 @@ async fn one_line_a_request_names_route_status_instance_and_outcome() {
         (&line["method"], &line["route"]),
         (&json!("POST"), &json!("/v1/push"))
     );
-    assert_eq!((&line["status"], &line["result"]), (&json!(200), &json!("Sent")));
+    assert_eq!((&line["status"], &line["result"]), (&json!(200), &json!("sent")));
     assert_eq!(line["instance"].as_str().unwrap().len(), 36);
     assert_eq!(line["span"]["request_id"], "trace-7");
     assert!(line["duration_ms"].is_u64());
@@ -159,4 +159,20 @@ async fn no_line_at_any_level_has_content_keys_names_or_addresses() {
             assert!(!line.contains(forbidden), "{line}");
         }
     }
+}
+
+#[actix_web::test]
+async fn a_panic_is_logged_once_by_its_place_and_request_and_without_its_message() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    relay.pushes.answer(|_| panic!("{MARK}"));
+    crate::app::log_panics();
+    let push = post("/v1/push", Some(&key), &message()).insert_header(("x-request-id", "trace-8"));
+    let log = logged(&relay, vec![push]).await;
+    let lines = log.lines("panicked");
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["span"]["request_id"], "trace-8");
+    assert!(lines[0]["location"].as_str().unwrap().contains("logs.rs:"));
+    assert_eq!(log.lines("request answered")[0]["error"], "internal_error");
+    assert!(!log.text().contains(MARK));
 }
