@@ -98,6 +98,6 @@ async fn listening_url(stderr: tokio::process::ChildStderr) -> anyhow::Result<St
 
 fn public_address(line: &str) -> Option<String> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
-    let address = line.pointer("/fields/public_address").or_else(|| line.get("public_address"))?;
+    let address = line.pointer("/public").or_else(|| line.get("public"))?;
     address.as_str().map(str::to_owned)
 }

@@ -6,4 +6,5 @@
     reason = "a test binary has no public interface"
 )]
 
+mod playground;
 mod support;

@@ -155,14 +155,14 @@ impl Relay {
             .spawn()
             .expect("the binary starts");
         let mut log = Log::follow(child.stderr.take().unwrap());
-        let Some(line) = log.line_with("public_address").await else {
+        let Some(line) = log.line_with("\"serving\"").await else {
             let _ = child.wait().await;
             return Err(log.text());
         };
         let address = |name: &str| -> SocketAddr { field(&line, name).parse().unwrap() };
         let (url, admin_url) = (
-            format!("http://{}", address("public_address")),
-            format!("http://{}", address("admin_address")),
+            format!("http://{}", address("public")),
+            format!("http://{}", address("admin")),
         );
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Ok(Self {
