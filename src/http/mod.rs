@@ -5,7 +5,7 @@
 //!                                                       \-> error (one form for everything that goes wrong)
 //! ```
 //!
-//! Called by [`crate::app`]. A handler parses at the edge with [`extract`], calls one part of the relay, and turns its
+//! Called by [`crate::app`]. A handler parses at the edge with `extract`, calls one part of the relay, and turns its
 //! answer into a response; it decides nothing.
 
 use std::{io, net::SocketAddr, time::Duration};
