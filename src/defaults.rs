@@ -73,3 +73,6 @@ pub const WNS_CHANNEL_HOST_SUFFIX: &str = "notify.windows.com";
 
 /// How long the CLI waits for the admin API or `/livez`.
 pub const CLI_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is logged. The HTTP server's own lines about its start say nothing that ours don't.
+pub const LOG: &str = "info,actix_server=warn";

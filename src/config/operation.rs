@@ -188,7 +188,7 @@ impl Logging {
         Ok(Self {
             filter: sources
                 .parse(&setting::LOG, parse_filter)?
-                .unwrap_or_else(|| "info".to_owned()),
+                .unwrap_or_else(|| defaults::LOG.to_owned()),
             format: sources
                 .parse(&setting::LOG_FORMAT, parse_format)?
                 .unwrap_or_default(),

@@ -6,6 +6,8 @@
 //! Names without `RELAY_` are those of the earlier relay or of the trade, and are kept so that deployments go on
 //! working unchanged.
 
+use crate::defaults;
+
 /// One setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
@@ -156,7 +158,7 @@ settings! {
         "made and kept in RELAY_DATA_DIR",
         "what the CLI shows the admin API; at least 16 bytes",
     );
-    LOG = plain("RELAY_LOG", "info", "what is logged: error, warn, info, debug, trace, or a tracing filter");
+    LOG = plain("RELAY_LOG", defaults::LOG, "what is logged: error, warn, info, debug, trace, or a tracing filter");
     LOG_FORMAT = plain("RELAY_LOG_FORMAT", "json", "json or text");
     EXTRA_CA_FILE = plain("RELAY_EXTRA_CA_FILE", "none", "PEM bundle trusted besides the system's roots");
     ALLOW_TEST_ENDPOINTS = switch(
