@@ -1,6 +1,6 @@
 //! Repeats of a push under the same idempotency key.
 //!
-//! Two memories. [`InFlight`] is this process's: which keys have a push under way, and who waits for it.
+//! Two memories. `InFlight` is this process's: which keys have a push under way, and who waits for it.
 //! [`OutcomeMemory`] is a port: the final outcomes of the last ten minutes, shared by replicas where there are any.
 //!
 //! ```text

@@ -13,10 +13,10 @@
 //! that their slots bound. A store that cannot tell is asked again at each tick; meanwhile pushes go on under
 //! the default limits.
 //!
-//! A panic ends this actor alone. It is caught at each handler and not left to tokio, for two reasons: actix polls a
-//! context once more while it is dropped, so the broken actor would serve what is still queued; and a second panic
-//! there, in the middle of the first one's unwinding, would abort the process. A dead actor lets its messages
-//! fall: an `Ask` goes to the successor, a `Settled` answers its caller by itself.
+//! A panic ends this actor alone, and its arbiter goes on. It is caught at each handler and not left to tokio: actix
+//! polls a context once more while it is dropped, which in the middle of unwinding would run `stopping` on the
+//! broken state, and a second panic there aborts the process. A dead actor lets its messages fall: an `Ask` goes to
+//! the successor, a `Settled` answers its caller by itself.
 //!
 //! Idle stop: all limits are whole again after a minute of quiet, dead tokens are answered from memory for a minute,
 //! idempotency is not kept here, and pressure keeps the actor alive while it counts. So nothing is gained by

@@ -67,7 +67,12 @@ fn the_networks_of_one_ipv6_site_share_ten_times_the_budget() {
 #[test]
 fn an_enrollment_that_the_site_refuses_takes_nothing_of_the_network() {
     let limits = AddressLimits::new();
-    (0..10).for_each(|host| drop(enroll_all(&limits, ipv6(host, 7), START)));
+    assert_eq!(
+        (0..10)
+            .map(|host| enroll_all(&limits, ipv6(host, 7), START))
+            .sum::<usize>(),
+        100
+    );
     for _ in 0..100 {
         assert!(limits.enrollment(ipv6(99, 7), START).is_err());
     }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use sovereign_relay_protocol::limits::CONCURRENT_PUSHES;
 
@@ -51,19 +51,55 @@ fn pushes_queued_behind_a_panic_are_served_by_the_next_actor_once() {
 }
 
 #[test]
-fn several_pushes_that_panic_in_one_queue_do_not_abort_the_process() {
+fn several_pushes_that_panic_in_one_mailbox_do_not_abort_the_process() {
     run(|| async {
         let bench = Bench::new();
-        let reads = bench.store.reads.clone().acquire_owned().await.unwrap();
+        bench.lane.open(2);
+        assert_eq!(bench.registry.push(instance(1), push(1)).await, sent(false));
+        // The actor's thread stands still in the store while the mailbox fills.
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (hold, held) = tokio::sync::oneshot::channel();
+        let store = bench.store.clone();
+        let holder = std::thread::spawn(move || {
+            let standings = store.standings.lock().unwrap();
+            hold.send(()).unwrap();
+            released.recv().unwrap();
+            drop(standings);
+        });
+        held.await.unwrap();
+        let registry = bench.registry.clone();
+        let refresh = tokio::spawn(async move { registry.refresh(instance(1)).await });
+        tokio::task::yield_now().await;
         let begun: Vec<_> = (0..3).map(|_| bench.begin(instance(1), push(POISON))).collect();
         eventually("all are queued", || bench.registry.snapshot().in_flight == 3).await;
-        drop(reads);
+        release.send(()).unwrap();
+        holder.join().unwrap();
         for push in begun {
             assert_eq!(push.await.unwrap(), Err(Refusal::Internal));
         }
-        bench.lane.open(1);
-        assert_eq!(bench.registry.push(instance(1), push(1)).await, sent(false));
+        refresh.await.unwrap();
+        assert_eq!(bench.registry.push(instance(1), push(2)).await, sent(false));
         assert_eq!(bench.registry.snapshot().restarts, 3);
+        bench.is_quiet().await;
+    });
+}
+
+#[test]
+fn a_panic_whose_clean_up_would_panic_too_does_not_abort_the_process() {
+    run(|| async {
+        let bench = Bench::with(RegistryConfig {
+            tick: Duration::from_secs(3600),
+            ..RegistryConfig::default()
+        });
+        bench.lane.open(2);
+        assert_eq!(bench.registry.push(instance(1), push(1)).await, sent(false));
+        bench.store.note_use_panics.store(true, Ordering::SeqCst);
+        assert_eq!(
+            bench.registry.push(instance(1), push(POISON)).await,
+            Err(Refusal::Internal)
+        );
+        assert_eq!(bench.registry.push(instance(1), push(2)).await, sent(false));
+        assert_eq!(bench.registry.snapshot().restarts, 1);
     });
 }
 
@@ -98,13 +134,14 @@ fn the_successor_of_a_dead_actor_does_not_get_the_slots_a_second_time() {
 fn an_instance_whose_every_push_panics_harms_only_itself() {
     run(|| async {
         let bench = Bench::new();
-        bench.lane.open(50);
+        bench.lane.open(100);
         for round in 1..=50 {
             assert_eq!(
                 bench.registry.push(instance(1), push(POISON)).await,
                 Err(Refusal::Internal)
             );
             assert_eq!(bench.registry.push(instance(2), push(round)).await, sent(false));
+            assert_eq!(bench.registry.push(instance(1), push(round)).await, sent(false));
             assert_eq!(bench.registry.snapshot().restarts, round as u64);
         }
         bench.is_quiet().await;

@@ -144,7 +144,8 @@ pub(super) struct TestStore {
     pub(super) standings: Mutex<HashMap<InstanceId, Standing>>,
     pub(super) uses: Mutex<Vec<(InstanceId, u64)>>,
     pub(super) suspensions: Mutex<Vec<(InstanceId, Suspension)>>,
-    pub(super) failing: Arc<AtomicBool>,
+    pub(super) failing: AtomicBool,
+    pub(super) note_use_panics: AtomicBool,
     pub(super) reads: Arc<Semaphore>,
 }
 
@@ -199,6 +200,10 @@ impl InstanceStore for TestStore {
         sent: u64,
         _: UnixMillis,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
+        assert!(
+            !self.note_use_panics.load(Ordering::SeqCst),
+            "a panic that a test asked for"
+        );
         let result = self.result(());
         if result.is_ok() {
             self.uses.lock().unwrap().push((instance, sent));
@@ -258,7 +263,8 @@ impl Bench {
             standings: Mutex::default(),
             uses: Mutex::default(),
             suspensions: Mutex::default(),
-            failing: Arc::new(AtomicBool::new(false)),
+            failing: AtomicBool::new(false),
+            note_use_panics: AtomicBool::new(false),
             reads: Arc::new(Semaphore::new(1)),
         });
         let outcomes = Arc::new(TestOutcomes::default());
