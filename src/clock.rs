@@ -1,5 +1,8 @@
 //! The system's clocks, behind the port. One of the two files that may ask the system.
-#![allow(clippy::disallowed_methods, reason = "this is the adapter that the ban points to")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this is the adapter that the ban points to"
+)]
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,7 +17,9 @@ pub struct SystemClock {
 impl SystemClock {
     /// A clock whose monotonic time starts now.
     pub fn new() -> Self {
-        Self { start: tokio::time::Instant::now() }
+        Self {
+            start: tokio::time::Instant::now(),
+        }
     }
 }
 
@@ -28,6 +33,9 @@ impl Clock for SystemClock {
     fn now(&self) -> Now {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let unix = UnixMillis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX));
-        Now { mono: self.start.elapsed(), unix }
+        Now {
+            mono: self.start.elapsed(),
+            unix,
+        }
     }
 }

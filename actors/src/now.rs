@@ -17,7 +17,10 @@ impl Now {
     /// This moment plus `duration`, for tests and for computing deadlines.
     pub fn plus(self, duration: Duration) -> Self {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Self { mono: self.mono.saturating_add(duration), unix: self.unix.plus_millis(millis) }
+        Self {
+            mono: self.mono.saturating_add(duration),
+            unix: self.unix.plus_millis(millis),
+        }
     }
 
     /// Time left until `deadline` on the monotonic clock; zero when it is past.

@@ -127,7 +127,10 @@ fn names_its_host_plainly(text: &str, url: &Url) -> bool {
         let port = url.port()?;
         authority.strip_suffix(&format!(":{port}"))
     });
-    let path = after_scheme.get(authority.len()..).filter(|path| !path.is_empty()).unwrap_or("/");
+    let path = after_scheme
+        .get(authority.len()..)
+        .filter(|path| !path.is_empty())
+        .unwrap_or("/");
     let kept = &url[url::Position::BeforePath..] == path;
     kept && without_port.unwrap_or(authority).eq_ignore_ascii_case(host)
 }
