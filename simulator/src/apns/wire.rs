@@ -116,6 +116,7 @@ pub(crate) struct Wire<S> {
     from_peer: Splitter,
     to_h2: BytesMut,
     chunk: Box<[u8]>,
+    write_closed: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
@@ -145,6 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             from_peer: Splitter::after_preface(),
             to_h2: BytesMut::new(),
             chunk: vec![0; READ_BYTES].into_boxed_slice(),
+            write_closed: false,
         };
         (wire, handle)
     }
@@ -219,6 +221,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             self.unflushed = false;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Reads and forgets until the peer has closed too. A socket that is closed with bytes unread is reset by the
+    /// system, which takes back answers and GOAWAY from a peer that has not read them yet.
+    fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut chunk = ReadBuf::new(&mut self.chunk);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut chunk));
+            if read.is_err() || chunk.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
     }
 
     /// Whether GOAWAY was sent, its streams are finished, and all of it has left.
@@ -330,8 +344,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_send(context))?;
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        if !self.write_closed {
+            ready!(self.poll_send(context))?;
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            self.write_closed = true;
+        }
+        self.poll_drain(context)
     }
 }
 
