@@ -29,7 +29,11 @@ impl RelayProcess {
         let binary = binary()?;
         let mut child = Command::new(&binary)
             .env_clear()
-            .envs(environment.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+            .envs(
+                environment
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), value.as_str())),
+            )
             .env("RELAY_LISTEN", "127.0.0.1:0")
             .env("RELAY_ADMIN_LISTEN", "127.0.0.1:0")
             .env("RELAY_DATA_DIR", data_dir)
@@ -61,7 +65,10 @@ impl RelayProcess {
     /// Resident memory in KiB.
     pub(crate) fn resident_kib(&self) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(self.proc("status")?)?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .context("no VmRSS")?;
         Ok(line.trim().trim_end_matches("kB").trim().parse()?)
     }
 
@@ -75,7 +82,10 @@ fn binary() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let path = own.with_file_name("sovereign-relay");
     if !path.is_file() {
-        bail!("{} is not there: run `cargo build --release` first", path.display());
+        bail!(
+            "{} is not there: run `cargo build --release` first",
+            path.display()
+        );
     }
     Ok(path)
 }

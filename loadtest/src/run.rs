@@ -4,6 +4,7 @@
 //! round to it: a server that stalls for a second is charged for every call that second.
 
 use std::{
+    fmt,
     future::Future,
     sync::{
         Arc,
@@ -27,6 +28,15 @@ pub(crate) enum Pace {
     Callers(usize),
     /// This many calls a second.
     PerSecond(u32),
+}
+
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Callers(callers) => write!(f, "{callers} callers, closed loop"),
+            Self::PerSecond(rate) => write!(f, "{rate}/s, open loop"),
+        }
+    }
 }
 
 /// What came out.
@@ -77,7 +87,11 @@ pub(crate) async fn run<C: Call>(target: Arc<C>, pace: Pace, duration: Duration)
         latency.add(own_latency)?;
         failed += own_failed;
     }
-    Ok(Measured { latency, failed, elapsed: start.elapsed() })
+    Ok(Measured {
+        latency,
+        failed,
+        elapsed: start.elapsed(),
+    })
 }
 
 async fn caller<C: Call>(
@@ -107,7 +121,10 @@ async fn caller<C: Call>(
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "measuring time is what this program is for"
+)]
 fn now() -> Instant {
     Instant::now()
 }
