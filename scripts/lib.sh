@@ -36,8 +36,8 @@ need_node() {
   fi
   local major
   major="$(node --version 2>/dev/null | sed 's/^v//; s/\..*//')" || true
-  if [ "${major:-0}" -lt 20 ]; then
-    echo "Node 20 or newer is needed for the compatibility test (found: ${major:-none}); see https://nodejs.org" >&2
+  if [ "${major:-0}" -lt 18 ]; then
+    echo "Node 18 or newer is needed for the compatibility test (found: ${major:-none}); see https://nodejs.org" >&2
     exit 1
   fi
 }
