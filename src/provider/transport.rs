@@ -257,3 +257,6 @@ impl fmt::Debug for Transport {
         f.write_str("Transport")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -194,26 +194,26 @@ async fn attempt(
         Err(none) => return Some(Try::NoLease(none)),
     };
     let connection = lease.link().id();
-    let exchange = match lease
+    let Ok(exchange) = lease
         .link()
         .submit(request, || credentials.tokens.authorization(clock.now().unix))
-    {
-        Ok(exchange) => exchange,
-        Err(_) => {
-            lease.retire_connection();
-            return Some(Try::NoAnswer {
-                end: NoAnswer::NotTaken,
+    else {
+        lease.retire_connection();
+        return Some(Try::NoAnswer {
+            end: NoAnswer::NotTaken,
+            connection,
+        });
+    };
+    let answered = exchange.answer(|| clock.now().until(delivery.deadline)).await;
+    Some(match answered {
+        Ok((head, body)) => {
+            let answer = Answer::new(head.status(), head.headers(), &body, clock.now().unix);
+            Try::Answered {
+                judgement: judge(inner, &lease, answer, began),
                 connection,
-            });
+            }
         }
-    };
-    let answer = match exchange.answer(clock.now().until(delivery.deadline)).await {
-        Ok((head, body)) => Answer::new(head.status(), head.headers(), &body, clock.now().unix),
-        Err(end) => return Some(Try::NoAnswer { end, connection }),
-    };
-    Some(Try::Answered {
-        judgement: judge(inner, &lease, answer, began),
-        connection,
+        Err(end) => Try::NoAnswer { end, connection },
     })
 }
 

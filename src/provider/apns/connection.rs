@@ -41,6 +41,11 @@ use crate::provider::transport::{BoxStream, DialError, Endpoint, Transport};
 
 /// Streams before the peer has shown its limit: APNs allows one until it has seen a valid token.
 const FIRST_STREAMS: usize = 1;
+/// Streams that timed out and whose late answers are still expected, at most: all of one connection. An answer to a
+/// stream that h2 has forgotten counts as the peer's error, and too many of those end the connection.
+const REMEMBERED_RESETS: usize = 1000;
+/// How long they are: longer than a push lives.
+const REMEMBERED_FOR: Duration = Duration::from_secs(30);
 /// Largest header block accepted of an answer: Apple's have a few hundred bytes.
 const HEADER_LIST_BYTES: u32 = 16 * 1024;
 /// Largest body read of an answer: Apple's have under a hundred bytes.
@@ -182,15 +187,18 @@ pub(super) enum NoAnswer {
 }
 
 impl Exchange {
-    /// Waits for the answer: head and bounded body.
-    pub(super) async fn answer(mut self, left: Duration) -> Result<(Response<()>, Vec<u8>), NoAnswer> {
-        let response = match timeout(left, &mut self.response).await {
+    /// Waits for the answer, head and bounded body, while there is time `left`.
+    pub(super) async fn answer(
+        mut self,
+        left: impl Fn() -> Duration,
+    ) -> Result<(Response<()>, Vec<u8>), NoAnswer> {
+        let response = match timeout(left(), &mut self.response).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.classify(&error)),
             Err(_) => return Err(NoAnswer::TimedOut),
         };
         let (head, body) = response.into_parts();
-        let body = read_bounded(body).await;
+        let body = read_bounded(body, left().min(ANSWER_BODY_WITHIN)).await;
         Ok((Response::from_parts(head, ()), body))
     }
 
@@ -221,7 +229,7 @@ impl Drop for Exchange {
 }
 
 /// The body within its bounds of size and time. One that is too large is none of Apple's, and counts as none.
-async fn read_bounded(mut body: RecvStream) -> Vec<u8> {
+async fn read_bounded(mut body: RecvStream, within: Duration) -> Vec<u8> {
     let mut read = Vec::new();
     let reading = async {
         while let Some(Ok(chunk)) = body.data().await {
@@ -233,7 +241,7 @@ async fn read_bounded(mut body: RecvStream) -> Vec<u8> {
             }
         }
     };
-    let _ = timeout(ANSWER_BODY_WITHIN, reading).await;
+    let _ = timeout(within, reading).await;
     read
 }
 

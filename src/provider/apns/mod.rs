@@ -141,7 +141,7 @@ impl ApnsProvider {
     }
 
     /// Ends all connections and waits for their tasks. Call it when no push is under way: one that is ends
-    /// `unknown_outcome`, and a later one is unreachable.
+    /// `unknown_outcome`, and a later one fails.
     pub async fn close(&self) {
         self.inner.current.load().pool.retire();
         self.inner.base.close().await;

@@ -9,27 +9,25 @@
 //!
 //! Invariant: a stream that was taken is given back when its lease is dropped, and goes to the first in line.
 
+mod tasks;
+
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
-use metrics::{counter, gauge};
 use sovereign_relay_actors::ports::{Clock, Entropy};
 use tokio::{
     runtime::Handle,
     sync::{oneshot, watch},
     task::JoinSet,
-    time::{sleep, timeout},
+    time::timeout,
 };
 
+use self::tasks::{OpenConnection, dial_until_open, drive, log_goaway};
 use super::{
-    connection::{self, Driver, End, Event, Link},
-    error::ApnsReason,
+    connection::{Driver, Event, Link},
     keep_alive::KeepAliveTiming,
     slots::{Bounds, Slots},
 };
@@ -172,6 +170,9 @@ impl Pool {
         left: Duration,
         avoid: Option<u64>,
     ) -> Result<Lease, NoLease> {
+        if left.is_zero() {
+            return Err(NoLease::Full);
+        }
         let receiver = match self.take_or_wait(avoid)? {
             Turn::Now(lease) => return Ok(lease),
             Turn::Later(receiver) => receiver,
@@ -204,7 +205,7 @@ impl Pool {
         if state.retired {
             return Err(NoLease::Retired);
         }
-        state.waiting.retain(|waiter| !waiter.is_closed());
+        state.forget_closed_in_front();
         if state.waiting.is_empty()
             && let Some(link) = state.take(avoid)
         {
@@ -212,6 +213,9 @@ impl Pool {
                 pool: self.clone(),
                 link,
             }));
+        }
+        if state.waiting.len() >= WAITING {
+            state.waiting.retain(|waiter| !waiter.is_closed());
         }
         if state.waiting.len() >= WAITING {
             return Err(NoLease::Full);
@@ -325,37 +329,15 @@ impl State {
     }
 
     fn next_in_line(&mut self) -> Option<(oneshot::Sender<Lease>, Arc<Link>)> {
-        while self.waiting.front().is_some_and(oneshot::Sender::is_closed) {
-            self.waiting.pop_front();
-        }
+        self.forget_closed_in_front();
         self.waiting.front()?;
         let link = self.take(None)?;
         Some((self.waiting.pop_front()?, link))
     }
-}
 
-/// Dials until a connection is open or nobody waits for one.
-async fn dial_until_open(pool: Weak<Pool>, base: Arc<Base>) {
-    loop {
-        let Some(next_dial) = pool.upgrade().map(|pool| pool.lock().slots.next_dial()) else {
-            return;
-        };
-        sleep(base.clock.now().until(next_dial)).await;
-        if !pool.upgrade().is_some_and(|pool| pool.still_wanted()) {
-            return;
-        }
-        let id = base.next_id.fetch_add(1, Ordering::Relaxed);
-        let opened = connection::open(&base.transport, &base.endpoint, base.dial_within, id).await;
-        let Some(pool) = pool.upgrade() else { return };
-        match opened {
-            Ok((link, driver)) => return pool.opened(link, driver),
-            Err(error) => {
-                counter!("relay_apns_dial_failures_total", "provider" => base.name).increment(1);
-                tracing::warn!(provider = base.name, %error, "connecting to the provider failed");
-                pool.lock()
-                    .slots
-                    .dial_failed(base.clock.now().mono, base.jitter());
-            }
+    fn forget_closed_in_front(&mut self) {
+        while self.waiting.front().is_some_and(oneshot::Sender::is_closed) {
+            self.waiting.pop_front();
         }
     }
 }
@@ -370,53 +352,4 @@ impl Pool {
         }
         wanted
     }
-}
-
-/// Runs one connection to its end.
-async fn drive(pool: Weak<Pool>, counted: OpenConnection, id: u64, driver: Driver, timing: KeepAliveTiming) {
-    let provider = counted.provider;
-    let tell = |event| {
-        if let Some(pool) = pool.upgrade() {
-            pool.heard(id, event);
-        }
-    };
-    let end = driver.run(timing, tell).await;
-    let reason = match end {
-        End::Done => "done",
-        End::Lost => "lost",
-        End::Silent => "silent",
-    };
-    counter!("relay_apns_connections_ended_total", "provider" => provider, "reason" => reason).increment(1);
-    tracing::info!(provider, connection = id, reason, "provider connection ended");
-    if let Some(pool) = pool.upgrade() {
-        pool.take_out(id);
-    }
-}
-
-/// Counts a connection for as long as its task lives, however it ends.
-struct OpenConnection {
-    provider: &'static str,
-}
-
-impl OpenConnection {
-    fn new(provider: &'static str) -> Self {
-        gauge!("relay_apns_connections", "provider" => provider).increment(1.0);
-        Self { provider }
-    }
-}
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        gauge!("relay_apns_connections", "provider" => self.provider).decrement(1.0);
-    }
-}
-
-fn log_goaway(provider: &'static str, connection: u64, reason: ApnsReason) {
-    counter!("relay_apns_goaways_total", "provider" => provider, "reason" => reason.as_str()).increment(1);
-    tracing::info!(
-        provider,
-        connection,
-        reason = reason.as_str(),
-        "provider said goaway"
-    );
 }

@@ -361,3 +361,32 @@ async fn dropping_the_provider_closes_its_connections() {
     until(|| kit.apns().connections_open() == 0).await;
     kit.stop().await;
 }
+
+#[tokio::test]
+async fn a_slow_provider_whose_answers_all_come_too_late_costs_no_connection() {
+    let kit = Kit::with(SimulatorOptions::default(), one_connection()).await;
+    assert!(is_sent(&kit.push().await));
+    kit.apns()
+        .script()
+        .always(Behaviour::accept().after(Duration::from_millis(400)));
+    for _ in 0..3 {
+        let late = join_all((0..900).map(|_| kit.push_within(Duration::from_millis(350)))).await;
+        assert!(late.iter().all(|outcome| !is_sent(outcome)));
+    }
+    kit.apns().script().clear();
+    assert!(is_sent(&kit.push().await));
+    assert_eq!(kit.apns().connections_accepted(), 1);
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn a_push_whose_time_is_over_is_not_sent() {
+    let kit = Kit::start().await;
+    assert!(is_sent(&kit.push().await));
+    assert!(matches!(
+        kit.push_within(Duration::ZERO).await,
+        Outcome::Overloaded { .. }
+    ));
+    assert_eq!(kit.apns().inbox().total(), 1);
+    kit.stop().await;
+}
