@@ -78,6 +78,8 @@ pub(super) async fn open(
     let mut builder = h2::client::Builder::new();
     builder
         .initial_max_send_streams(FIRST_STREAMS)
+        .max_concurrent_reset_streams(REMEMBERED_RESETS)
+        .reset_stream_duration(REMEMBERED_FOR)
         .enable_push(false)
         .max_header_list_size(HEADER_LIST_BYTES);
     let handshake = builder.handshake(Metered::new(stream, meter.clone()));
