@@ -22,7 +22,7 @@ fn impatient() -> Tuning {
     Tuning {
         quiet_when_busy: Duration::from_millis(200),
         quiet_when_idle: Duration::from_millis(400),
-        pong_within: Duration::from_millis(300),
+        pong_within: Duration::from_secs(1),
         ..quick()
     }
 }
@@ -363,14 +363,12 @@ async fn dropping_the_provider_closes_its_connections() {
 }
 
 #[tokio::test]
-async fn a_slow_provider_whose_answers_all_come_too_late_costs_no_connection() {
+async fn thousands_of_pushes_that_time_out_cost_no_connection() {
     let kit = Kit::with(SimulatorOptions::default(), one_connection()).await;
     assert!(is_sent(&kit.push().await));
-    kit.apns()
-        .script()
-        .always(Behaviour::accept().after(Duration::from_millis(400)));
+    kit.apns().script().always(Behaviour::never_answer());
     for _ in 0..3 {
-        let late = join_all((0..900).map(|_| kit.push_within(Duration::from_millis(350)))).await;
+        let late = join_all((0..900).map(|_| kit.push_within(Duration::from_millis(200)))).await;
         assert!(late.iter().all(|outcome| !is_sent(outcome)));
     }
     kit.apns().script().clear();
