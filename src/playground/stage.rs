@@ -32,7 +32,14 @@ impl Stage {
         let instance = enroll(&http, &relay).await?;
         let devices = Platform::ALL.map(|platform| Device::new(platform, &simulators));
         let devices = devices.into_iter().collect::<anyhow::Result<_>>()?;
-        Ok(Self { simulators, relay, instance, devices, http, _directory: directory })
+        Ok(Self {
+            simulators,
+            relay,
+            instance,
+            devices,
+            http,
+            _directory: directory,
+        })
     }
 
     /// Where the public API is.
@@ -51,13 +58,23 @@ impl Stage {
 fn config(simulators: &Simulators, directory: &TempDir) -> anyhow::Result<Config> {
     let ca_file = simulators.write_ca(directory.path())?;
     let mut environment = simulators.relay_environment(&ca_file);
-    let own = [("RELAY_LISTEN", "127.0.0.1:0"), ("RELAY_ADMIN_LISTEN", "127.0.0.1:0")];
+    let own = [
+        ("RELAY_LISTEN", "127.0.0.1:0"),
+        ("RELAY_ADMIN_LISTEN", "127.0.0.1:0"),
+    ];
     environment.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
     // Nobody is behind a load balancer here: stop at once.
     environment.push(("RELAY_DRAIN_GRACE".to_owned(), "0s".to_owned()));
-    environment.push(("RELAY_DATA_DIR".to_owned(), directory.path().display().to_string()));
-    let find =
-        |wanted: &str| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+    environment.push((
+        "RELAY_DATA_DIR".to_owned(),
+        directory.path().display().to_string(),
+    ));
+    let find = |wanted: &str| {
+        environment
+            .iter()
+            .find(|(name, _)| name == wanted)
+            .map(|(_, value)| value.clone())
+    };
     Ok(Config::load(&Flags::default(), &find)?)
 }
 

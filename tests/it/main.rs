@@ -6,5 +6,8 @@
     reason = "a test binary has no public interface"
 )]
 
+mod crash;
+mod load;
 mod playground;
+mod runtime;
 mod support;

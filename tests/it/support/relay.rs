@@ -235,13 +235,17 @@ impl Relay {
         .await
     }
 
-    /// A call to the admin API with the token that the relay made for itself.
-    pub async fn admin(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
+    /// A request to the admin API with the token that the relay made for itself.
+    pub fn admin_request(&self, method: Method, path: &str) -> RequestBuilder {
         let token = std::fs::read_to_string(self.data_dir.join("admin-token")).expect("an admin token");
-        let mut request = self
-            .http
+        self.http
             .request(method, format!("{}{path}", self.admin_url))
-            .bearer_auth(token.trim());
+            .bearer_auth(token.trim())
+    }
+
+    /// A call to the admin API.
+    pub async fn admin(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
+        let mut request = self.admin_request(method, path);
         if let Some(body) = body {
             request = request.json(&body);
         }
@@ -287,10 +291,20 @@ impl Relay {
         self.child.kill().await.unwrap();
     }
 
+    /// kill -9, whoever else holds it.
+    pub fn kill_now(&self) {
+        self.signal("-KILL");
+    }
+
     /// SIGTERM.
     pub fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.pid().to_string();
         let status = std::process::Command::new("kill")
-            .args(["-TERM", &self.pid().to_string()])
+            .args([signal, &pid])
             .status()
             .unwrap();
         assert!(status.success());
