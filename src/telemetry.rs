@@ -8,7 +8,14 @@ use std::{io, sync::OnceLock, time::Duration};
 
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::EnvFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::{
+    EnvFilter, Layer as _,
+    filter::{FilterExt as _, filter_fn},
+    fmt,
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
 
 use crate::config::{LogFormat, Logging};
 
@@ -22,20 +29,27 @@ const UPKEEP: Duration = Duration::from_secs(5);
 /// Starts logging. A second call in one process changes nothing.
 pub fn init_logging(logging: &Logging) -> anyhow::Result<()> {
     let filter: EnvFilter = logging.filter.parse().context("RELAY_LOG is not a filter")?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr);
-    // Fails only when logging already runs, as when a test starts a second relay.
-    let _already_running = match logging.format {
-        LogFormat::Json => builder
+    let lines = fmt::layer().with_writer(io::stderr);
+    let lines = match logging.format {
+        LogFormat::Json => lines
             .json()
             .flatten_event(true)
             .with_current_span(true)
             .with_span_list(false)
-            .try_init(),
-        LogFormat::Text => builder.with_ansi(false).try_init(),
+            .boxed(),
+        LogFormat::Text => lines.with_ansi(false).boxed(),
     };
+    // Fails only when logging already runs, as when a test starts a second relay.
+    let _already_running = tracing_subscriber::registry()
+        .with(lines.with_filter(filter.and(filter_fn(is_discreet))))
+        .try_init();
     Ok(())
+}
+
+/// Whether a line may be written at any setting of `RELAY_LOG`. The libraries below print paths and headers when they
+/// are asked for detail, and a path at APNs is a device token.
+fn is_discreet(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("sovereign_relay") || *metadata.level() <= Level::INFO
 }
 
 /// The process's metrics. Clones are the same.

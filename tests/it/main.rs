@@ -8,6 +8,9 @@
 
 mod crash;
 mod load;
+mod panics;
 mod playground;
+mod privacy;
 mod runtime;
 mod support;
+mod verdicts;

@@ -38,6 +38,11 @@ impl World {
         options.under(simulators.relay_environment(&ca_file))
     }
 
+    /// Waits for the relay to end by itself and returns its whole log.
+    pub async fn relay_ended(self) -> String {
+        self.relay.ended().await.1
+    }
+
     pub fn device(&self, platform: Platform) -> Device {
         let token = match platform {
             Platform::Ios | Platform::Macos => self.simulators.apns.new_token(),
