@@ -7,7 +7,10 @@
 )]
 
 mod crash;
+mod life;
+mod limits;
 mod load;
+mod operator;
 mod panics;
 mod playground;
 mod privacy;

@@ -168,7 +168,7 @@ async fn marked_content_keys_and_addresses_are_found_in_no_log_metric_store_or_e
     planted.search("the admin API", instances.body.to_string().as_bytes());
     planted.search_directory(world.relay.data_dir());
     world.relay.terminate();
-    let log = world.relay_ended().await;
+    let (_, log) = world.stopped().await;
     assert!(
         log.contains("\"TRACE\"") || log.contains("\"DEBUG\""),
         "the log was verbose"

@@ -215,6 +215,14 @@ impl Relay {
         }
     }
 
+    /// Something that goes on calling while the test does other things with the relay.
+    pub fn caller(&self) -> Caller {
+        Caller {
+            url: self.url.clone(),
+            http: self.http.clone(),
+        }
+    }
+
     pub fn push_request(&self, instance: &Instance, body: &Value) -> RequestBuilder {
         self.request(Method::POST, "/v1/push")
             .bearer_auth(&instance.key)
@@ -328,6 +336,30 @@ impl Relay {
             .find_map(|line| line.strip_prefix("VmRSS:"))
             .unwrap();
         line.trim().trim_end_matches("kB").trim().parse().unwrap()
+    }
+}
+
+/// A caller of its own.
+pub struct Caller {
+    url: String,
+    http: reqwest::Client,
+}
+
+impl Caller {
+    /// One push; the error where no answer came.
+    pub async fn try_push(&self, instance: &Instance, body: &Value) -> Result<Answer, reqwest::Error> {
+        let request = self
+            .http
+            .post(format!("{}/v1/push", self.url))
+            .bearer_auth(&instance.key)
+            .json(body);
+        let response = request.send().await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        Ok(Answer {
+            status,
+            headers,
+            body: response.json().await?,
+        })
     }
 }
 

@@ -38,9 +38,9 @@ impl World {
         options.under(simulators.relay_environment(&ca_file))
     }
 
-    /// Waits for the relay to end by itself and returns its whole log.
-    pub async fn relay_ended(self) -> String {
-        self.relay.ended().await.1
+    /// Waits for the relay to end by itself; its exit status and its whole log.
+    pub async fn stopped(self) -> (std::process::ExitStatus, String) {
+        self.relay.ended().await
     }
 
     pub fn device(&self, platform: Platform) -> Device {

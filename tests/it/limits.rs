@@ -1,0 +1,258 @@
+//! Limits and memories as instances meet them.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use sovereign_relay_protocol::platform::Platform;
+use sovereign_relay_simulator::{Behaviour, apns::verdict};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::support::{
+    relay::{Answer, Instance, Relay},
+    world::World,
+};
+
+async fn enroll_from(relay: &Relay, address: &str) -> Answer {
+    Answer::from(
+        relay
+            .request(Method::POST, "/v1/enroll")
+            .header("x-forwarded-for", address),
+    )
+    .await
+}
+
+fn message(token: u64) -> Value {
+    json!({ "deviceToken": format!("{token:064x}"), "platform": "ios", "encryptedPayload": "sealed" })
+}
+
+fn instance(enrolled: &Answer) -> Instance {
+    let text = |name: &str| enrolled.body[name].as_str().unwrap().to_owned();
+    Instance {
+        id: text("instanceId"),
+        key: text("instanceKey"),
+    }
+}
+
+/// How many of a batch's results hold `result` or `error`.
+fn count(answer: &Answer, word: &str) -> usize {
+    let results = answer.body["results"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{answer:?}"));
+    results
+        .iter()
+        .filter(|result| result["result"] == word || result["error"] == word)
+        .count()
+}
+
+#[tokio::test]
+async fn one_address_enrolls_ten_a_minute_and_a_forged_header_does_not_help() {
+    let world = World::start().await;
+    for _ in 0..10 {
+        assert_eq!(enroll_from(&world.relay, "203.0.113.9").await.status, 200);
+    }
+    let refused = enroll_from(&world.relay, "203.0.113.9").await;
+    assert_eq!((refused.status.as_u16(), refused.word()), (429, "rate_limited"));
+    assert!((1..=60).contains(&refused.retry_after()));
+    assert_eq!(
+        enroll_from(&world.relay, "8.8.8.8, 203.0.113.9").await.status,
+        429,
+        "the last entry is the proxy's"
+    );
+    let forged = world
+        .relay
+        .request(Method::POST, "/v1/enroll")
+        .header("x-forwarded-for", "203.0.113.9");
+    let forged = forged
+        .header("forwarded", "for=8.8.4.4")
+        .header("x-real-ip", "8.8.4.4");
+    assert_eq!(Answer::from(forged).await.status, 429);
+    assert_eq!(
+        enroll_from(&world.relay, "203.0.113.10").await.status,
+        200,
+        "a neighbour is another address"
+    );
+}
+
+#[tokio::test]
+async fn enrollments_of_one_address_share_one_budget_while_they_are_young() {
+    let world = World::start().await;
+    world.simulators.set_recording(false);
+    let mut sent = 0;
+    for number in 0..4 {
+        let enrolled = enroll_from(&world.relay, "203.0.113.20").await;
+        let messages: Vec<Value> = (0..500).map(|token| message(number * 500 + token)).collect();
+        sent += count(&world.relay.batch(&instance(&enrolled), &messages).await, "sent");
+    }
+    assert!(
+        (1200..1260).contains(&sent),
+        "the address's 1,200 a minute, not four times 500: {sent}"
+    );
+    let elsewhere = enroll_from(&world.relay, "203.0.113.21").await;
+    assert_eq!(
+        count(
+            &world.relay.batch(&instance(&elsewhere), &[message(1)]).await,
+            "sent"
+        ),
+        1
+    );
+}
+
+#[tokio::test]
+async fn an_instance_has_600_a_minute_unless_the_operator_says_otherwise_and_the_named_moment_is_the_right_one()
+ {
+    let world = World::start().await;
+    world.simulators.set_recording(false);
+    let owner = world.relay.enroll().await;
+    let mut sent = 0;
+    for batch in 0..2 {
+        let messages: Vec<Value> = (0..400).map(|token| message(batch * 400 + token)).collect();
+        sent += count(&world.relay.batch(&owner, &messages).await, "sent");
+    }
+    assert!((600..640).contains(&sent), "{sent}");
+    let limit = format!("/admin/v1/instances/{}/limit", owner.id);
+    let changed = world
+        .relay
+        .admin(Method::POST, &limit, Some(json!({ "perMinute": 60 })))
+        .await;
+    assert!(changed.status.is_success(), "{changed:?}");
+    let refused = loop {
+        let answer = world.relay.push(&owner, &message(9)).await;
+        if answer.status == 429 {
+            break answer;
+        }
+    };
+    let named = Duration::from_secs(refused.retry_after());
+    assert!(named <= Duration::from_secs(2), "a push a second: {refused:?}");
+    let (before, deadline) = (tokio::time::Instant::now(), crate::support::DEADLINE);
+    let passes = async {
+        while world.relay.push(&owner, &message(9)).await.status == 429 {}
+        before.elapsed()
+    };
+    let waited = tokio::time::timeout(deadline, passes).await.expect("it passes");
+    assert!(
+        waited <= named + Duration::from_millis(500),
+        "passed after {waited:?}, named {named:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_token_just_called_gone_is_not_called_so_from_memory_and_another_instance_is_not_affected() {
+    let world = World::start().await;
+    let (first, second) = (world.relay.enroll().await, world.relay.enroll().await);
+    let device = world.device(Platform::Ios);
+    let push = device.push(&json!({ "title": "Hello" }));
+    world
+        .simulators
+        .apns
+        .script()
+        .device(&device.token)
+        .next(1, verdict::unregistered(1_700_000_000_000));
+    assert_eq!(world.relay.push(&first, &push).await.word(), "invalid_token");
+    let again = world.relay.push(&first, &push).await;
+    assert_eq!((again.word(), again.reason()), ("failed", "recently_invalid"));
+    assert!((1..=60).contains(&again.body["retryAfterSeconds"].as_u64().unwrap()));
+    assert_eq!(again.body["retryable"], true);
+    assert_eq!(world.simulators.apns.requests().total(), 1, "it cost no call");
+    assert_eq!(
+        world.relay.push(&second, &push).await.word(),
+        "sent",
+        "the device registered again elsewhere"
+    );
+}
+
+#[tokio::test]
+async fn a_payload_that_does_not_fit_reaches_no_provider_and_one_byte_less_goes_through() {
+    let world = World::start().await;
+    let owner = world.relay.enroll().await;
+    let apns_envelope =
+        r#"{"aps":{"mutable-content":1,"alert":{"title":" "},"sound":"default"},"encryptedPayload":""}"#
+            .len();
+    let limits = [
+        (Platform::Ios, 4096 - apns_envelope),
+        (Platform::Macos, 4096 - apns_envelope),
+        (Platform::Android, 4096 - "encryptedPayload".len()),
+        (Platform::Windows, 5000),
+    ];
+    for (number, (platform, fits)) in limits.into_iter().enumerate() {
+        let mut push = world.device(platform).push(&json!({}));
+        push["encryptedPayload"] = json!("x".repeat(fits + 1));
+        let refused = world.relay.push(&owner, &push).await;
+        assert_eq!(
+            (refused.status.as_u16(), refused.word()),
+            (413, "payload_too_large"),
+            "{platform:?}"
+        );
+        push["encryptedPayload"] = json!("x".repeat(fits));
+        assert_eq!(
+            world.relay.push(&owner, &push).await.word(),
+            "sent",
+            "{platform:?}"
+        );
+        let simulators = &world.simulators;
+        let calls = simulators.apns.requests().total()
+            + simulators.fcm.requests().total()
+            + simulators.wns.requests().total();
+        assert_eq!(calls, number as u64 + 1);
+    }
+}
+
+#[tokio::test]
+async fn the_expiration_is_absolute_seconds_in_the_future_and_0_only_for_now_or_never() {
+    let world = World::start().await;
+    let owner = world.relay.enroll().await;
+    let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap();
+    for (ttl, expected) in [
+        (None, now + 2_419_200),
+        (Some(60), now + 60),
+        (Some(1), now + 1),
+        (Some(0), 0),
+    ] {
+        let mut push = world.device(Platform::Ios).push(&json!({}));
+        push["ttlSeconds"] = json!(ttl);
+        assert_eq!(world.relay.push(&owner, &push).await.word(), "sent");
+        let expiration = world
+            .simulators
+            .apns
+            .inbox()
+            .all()
+            .pop()
+            .unwrap()
+            .expiration
+            .unwrap();
+        assert!(
+            (expected..expected + 30).contains(&expiration) && (expected > 0 || expiration == 0),
+            "{ttl:?}: {expiration}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn callers_that_hang_up_leave_nothing_behind() {
+    let world = World::start().await;
+    world.simulators.set_recording(false);
+    world
+        .simulators
+        .apns
+        .script()
+        .always(Behaviour::accept().after(Duration::from_millis(30)));
+    let owner = world.relay.enroll().await;
+    for round in 0..4u64 {
+        let calls = (0..100).map(|number| {
+            let request = world.relay.push_request(&owner, &message(round * 100 + number));
+            // A third hang up long before the provider answers.
+            let patience = Duration::from_millis(if number % 3 == 0 { 5 } else { 20_000 });
+            async move { request.timeout(patience).send().await.is_ok() }
+        });
+        let answered = futures_util::future::join_all(calls).await;
+        assert!(answered.iter().filter(|answered| **answered).count() >= 60);
+    }
+    let settled = async { while world.relay.metric("relay_pushes_in_flight", "").await > 0.0 {} };
+    tokio::time::timeout(crate::support::DEADLINE, settled)
+        .await
+        .expect("no push stays open");
+    assert_eq!(
+        world.simulators.apns.resets_received(),
+        0,
+        "a hang-up resets no stream"
+    );
+    assert_eq!(world.simulators.apns.requests_under_way(), 0);
+}
