@@ -6,6 +6,7 @@
     reason = "a test binary has no public interface"
 )]
 
+mod compatible;
 mod crash;
 mod life;
 mod limits;
@@ -14,6 +15,7 @@ mod operator;
 mod panics;
 mod playground;
 mod privacy;
+mod provider_trouble;
 mod runtime;
 mod support;
 mod verdicts;

@@ -144,7 +144,9 @@ async fn a_made_key_pair_seals_and_opens_and_a_made_secret_is_long_enough() {
     use sovereign_relay_protocol::seal::DevicePublicKey;
     let relay = Relay::start(RelayOptions::new()).await;
     let pair = cli_json(&relay, &["keygen", "device", "--json"]).await;
-    let public = pair["devicePublicKeyBase64"].as_str().unwrap_or_else(|| panic!("{pair}"));
+    let public = pair["devicePublicKeyBase64"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{pair}"));
     assert!(DevicePublicKey::from_base64(public).is_ok());
     let secret = cli(&relay, &["keygen", "secret"]).await;
     assert!(secret.trim().len() >= 32);
