@@ -215,6 +215,18 @@ impl Relay {
         }
     }
 
+    /// Enrolls as a client behind a trusted proxy.
+    pub async fn enroll_from(&self, address: &str) -> Instance {
+        let request = self.request(Method::POST, "/v1/enroll");
+        let answer = Answer::from(request.header("x-forwarded-for", address)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let text = |name: &str| answer.body[name].as_str().unwrap().to_owned();
+        Instance {
+            id: text("instanceId"),
+            key: text("instanceKey"),
+        }
+    }
+
     /// Something that goes on calling while the test does other things with the relay.
     pub fn caller(&self) -> Caller {
         Caller {
