@@ -198,6 +198,7 @@ async fn an_invite_that_was_used_before_kill_9_is_used_after_it() {
         let created = relay.admin(Method::POST, "/admin/v1/invites", body).await;
         invites.push(created.body["invite"].as_str().unwrap().to_owned());
     }
+    let unused = invites.pop().unwrap();
     let enroll = |relay: &Relay, invite: &str, number: usize| {
         let request = relay.request(Method::POST, "/v1/enroll").bearer_auth(invite);
         request.header("x-forwarded-for", address(number))
@@ -221,4 +222,6 @@ async fn an_invite_that_was_used_before_kill_9_is_used_after_it() {
             None => assert!([200, 401].contains(&again.status.as_u16()), "{again:?}"),
         }
     }
+    let late = Answer::from(enroll(&relay, &unused, used.len())).await;
+    assert_eq!(late.status, 200, "an invite nobody used is still good: {late:?}");
 }

@@ -16,6 +16,7 @@ mod panics;
 mod playground;
 mod privacy;
 mod provider_trouble;
+mod replicas;
 mod runtime;
 mod support;
 mod verdicts;

@@ -12,7 +12,7 @@ use super::{
 pub struct World {
     pub relay: Relay,
     pub simulators: Simulators,
-    _ca_dir: TempDir,
+    ca_dir: TempDir,
 }
 
 impl World {
@@ -29,13 +29,18 @@ impl World {
         Self {
             relay,
             simulators,
-            _ca_dir: ca_dir,
+            ca_dir,
         }
     }
 
     fn options(simulators: &Simulators, ca_dir: &TempDir, options: RelayOptions) -> RelayOptions {
         let ca_file = simulators.write_ca(ca_dir.path()).unwrap();
         options.under(simulators.relay_environment(&ca_file))
+    }
+
+    /// One more relay with the same credentials and simulators, and a data directory of its own.
+    pub async fn another_relay(&self, options: RelayOptions) -> Relay {
+        Relay::start(Self::options(&self.simulators, &self.ca_dir, options)).await
     }
 
     /// Waits for the relay to end by itself; its exit status and its whole log.
