@@ -75,9 +75,10 @@ impl<T: Clone> Inbox<T> {
     pub async fn wait_for(&self, count: usize, deadline: Duration) -> Result<Vec<T>, InboxTimeout> {
         let wanted = u64::try_from(count).unwrap_or(u64::MAX);
         let mut total = self.total.subscribe();
-        let arrival = total.wait_for(|total| *total >= wanted);
+        // What the channel lends is given back before the state is locked: a recorder locks the two the other way round.
+        let arrival = async { drop(total.wait_for(|total| *total >= wanted).await) };
         match tokio::time::timeout(deadline, arrival).await {
-            Ok(_) => Ok(self.all()),
+            Ok(()) => Ok(self.all()),
             Err(_) => Err(InboxTimeout {
                 wanted: count,
                 arrived: self.total(),
