@@ -12,7 +12,8 @@ use super::{
 pub struct World {
     pub relay: Relay,
     pub simulators: Simulators,
-    ca_dir: TempDir,
+    environment: Vec<(String, String)>,
+    _ca_dir: TempDir,
 }
 
 impl World {
@@ -25,22 +26,20 @@ impl World {
     pub async fn start_with(simulator_options: SimulatorOptions, options: RelayOptions) -> Self {
         let simulators = Simulators::start(simulator_options).await.unwrap();
         let ca_dir = TempDir::new().unwrap();
-        let relay = Relay::start(Self::options(&simulators, &ca_dir, options)).await;
+        let ca_file = simulators.write_ca(ca_dir.path()).unwrap();
+        let environment = simulators.relay_environment(&ca_file);
+        let relay = Relay::start(options.under(environment.clone())).await;
         Self {
             relay,
             simulators,
-            ca_dir,
+            environment,
+            _ca_dir: ca_dir,
         }
-    }
-
-    fn options(simulators: &Simulators, ca_dir: &TempDir, options: RelayOptions) -> RelayOptions {
-        let ca_file = simulators.write_ca(ca_dir.path()).unwrap();
-        options.under(simulators.relay_environment(&ca_file))
     }
 
     /// One more relay with the same credentials and simulators, and a data directory of its own.
     pub async fn another_relay(&self, options: RelayOptions) -> Relay {
-        Relay::start(Self::options(&self.simulators, &self.ca_dir, options)).await
+        Relay::start(options.under(self.environment.clone())).await
     }
 
     /// Waits for the relay to end by itself; its exit status and its whole log.
