@@ -2,14 +2,15 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sovereign_relay_protocol::platform::Platform;
 use sovereign_relay_simulator::{Behaviour, SimulatorOptions};
 use tempfile::TempDir;
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 
 use crate::support::{
-    relay::{Relay, RelayOptions},
+    DEADLINE,
+    relay::{Answer, Relay, RelayOptions, StartFailure},
     world::World,
 };
 
@@ -49,7 +50,7 @@ async fn a_stop_under_load_loses_and_doubles_no_push_and_ends_with_0() {
         .simulators
         .apns
         .inbox()
-        .wait_for(30, crate::support::DEADLINE)
+        .wait_for(30, DEADLINE)
         .await
         .unwrap();
     world.relay.terminate();
@@ -83,6 +84,54 @@ async fn a_stop_under_load_loses_and_doubles_no_push_and_ends_with_0() {
         log.contains("\"stopped\"") && !log.contains("not everything ended in time"),
         "{log}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_that_outlasts_the_grace_is_still_answered_on_every_platform_and_in_a_batch() {
+    let options = RelayOptions::new()
+        .set("RELAY_DRAIN_GRACE", "0s")
+        .set("RELAY_PUSH_DEADLINE", "3s");
+    let mut world = World::start_with(SimulatorOptions::default(), options).await;
+    let slow = || Behaviour::accept().after(Duration::from_secs(1));
+    let simulators = &world.simulators;
+    for script in [
+        simulators.apns.script(),
+        simulators.fcm.script(),
+        simulators.wns.script(),
+    ] {
+        script.always(slow());
+    }
+    let black_hole = world.device(Platform::Ios);
+    simulators
+        .apns
+        .script()
+        .device(&black_hole.token)
+        .always(Behaviour::never_answer());
+    let owner = world.relay.enroll().await;
+    let mut pushes: Vec<_> = Platform::ALL
+        .into_iter()
+        .map(|platform| world.device(platform).push(&json!({})))
+        .collect();
+    pushes.push(black_hole.push(&json!({})));
+    let mut singles = JoinSet::new();
+    for push in pushes.clone() {
+        let (caller, owner) = (world.relay.caller(), owner.clone());
+        singles.spawn(async move { caller.try_push(&owner, &push).await.expect("an answer") });
+    }
+    let batch = world.relay.batch_request(&owner, &pushes);
+    let batch = tokio::spawn(Answer::from(batch));
+    let in_flight = async { while world.relay.metric("relay_pushes_in_flight", "").await < 10.0 {} };
+    timeout(DEADLINE, in_flight).await.expect("all are under way");
+    world.relay.terminate();
+    world.relay.logged("\"stopping\"").await;
+    let batch = batch.await.unwrap();
+    let mut results: Vec<Value> = batch.body["results"].as_array().unwrap().clone();
+    results.extend(singles.join_all().await.into_iter().map(|answer| answer.body));
+    let count = |result: &str| results.iter().filter(|answer| answer["result"] == result).count();
+    assert_eq!((count("sent"), count("failed")), (8, 2), "{results:?}");
+    let (status, log) = world.stopped().await;
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(!log.contains("not everything ended in time"), "{log}");
 }
 
 #[tokio::test]
@@ -135,9 +184,14 @@ async fn what_keeps_it_from_starting_is_said_in_one_line() {
         ),
     ];
     for (options, says) in cases {
-        let Err(log) = Relay::try_start(options).await else {
+        let Err(StartFailure { code, log }) = Relay::try_start(options).await else {
             panic!("it started, though {says}")
         };
+        assert_eq!(code, Some(1), "{log}");
+        let complaints = log
+            .lines()
+            .filter(|line| line.starts_with("sovereign-relay: ") || line.contains("\"ERROR\""));
+        assert_eq!(complaints.count(), 1, "one line, not two:\n{log}");
         let last = log.lines().last().unwrap_or_default();
         assert!(last.contains(says), "wanted {says} in the last line of:\n{log}");
         assert!(

@@ -68,6 +68,14 @@ pub struct Relay {
     _own_data_dir: Option<TempDir>,
 }
 
+/// A relay that did not start.
+#[derive(Debug)]
+pub struct StartFailure {
+    /// `None`: a signal ended it.
+    pub code: Option<i32>,
+    pub log: String,
+}
+
 /// An enrolled instance.
 #[derive(Clone, Debug)]
 pub struct Instance {
@@ -127,12 +135,12 @@ impl Relay {
     pub async fn start(options: RelayOptions) -> Self {
         match Self::try_start(options).await {
             Ok(relay) => relay,
-            Err(log) => panic!("the relay ended at start:\n{log}"),
+            Err(failure) => panic!("the relay ended at start:\n{}", failure.log),
         }
     }
 
-    /// The log, where it refused to start.
-    pub async fn try_start(options: RelayOptions) -> Result<Self, String> {
+    /// How it ended, where it refused to start.
+    pub async fn try_start(options: RelayOptions) -> Result<Self, StartFailure> {
         let own_data_dir = options.data_dir.is_none().then(|| TempDir::new().unwrap());
         let data_dir = options
             .data_dir
@@ -156,8 +164,11 @@ impl Relay {
             .expect("the binary starts");
         let mut log = Log::follow(child.stderr.take().unwrap());
         let Some(line) = log.line_with("\"serving\"").await else {
-            let _ = child.wait().await;
-            return Err(log.text());
+            let status = child.wait().await.expect("it has ended");
+            return Err(StartFailure {
+                code: status.code(),
+                log: log.text(),
+            });
         };
         let address = |name: &str| -> SocketAddr { field(&line, name).parse().unwrap() };
         let (url, admin_url) = (
@@ -245,14 +256,14 @@ impl Relay {
         Answer::from(self.push_request(instance, body)).await
     }
 
-    pub async fn batch(&self, instance: &Instance, messages: &[Value]) -> Answer {
+    pub fn batch_request(&self, instance: &Instance, messages: &[Value]) -> RequestBuilder {
         let body = serde_json::json!({ "messages": messages });
-        Answer::from(
-            self.request(Method::POST, "/v1/push/batch")
-                .bearer_auth(&instance.key)
-                .json(&body),
-        )
-        .await
+        let request = self.request(Method::POST, "/v1/push/batch");
+        request.bearer_auth(&instance.key).json(&body)
+    }
+
+    pub async fn batch(&self, instance: &Instance, messages: &[Value]) -> Answer {
+        Answer::from(self.batch_request(instance, messages)).await
     }
 
     /// A request to the admin API with the token that the relay made for itself.
