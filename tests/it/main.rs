@@ -16,6 +16,7 @@
 
 mod compatible;
 mod crash;
+mod hang_ups;
 mod life;
 mod limits;
 mod load;
