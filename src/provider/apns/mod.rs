@@ -35,6 +35,7 @@ use self::{
     client::Alarms,
     pool::{Base, Pool},
     request::{App, Origin},
+    slots::UNCONNECTED,
     token::TokenSource,
 };
 pub use self::{
@@ -98,7 +99,7 @@ impl ApnsProvider {
             dial_within: config.tuning.dial_within,
             keep_alive: config.tuning.keep_alive(),
             bounds: config.tuning.bounds(),
-            capacity: watch::Sender::new(1),
+            capacity: watch::Sender::new(UNCONNECTED),
             tasks: Mutex::new(JoinSet::new()),
             next_id: AtomicU64::new(1),
         });
@@ -136,7 +137,7 @@ impl ApnsProvider {
             pool,
         }));
         old.pool.retire();
-        inner.base.capacity.send_replace(1);
+        inner.base.capacity.send_replace(UNCONNECTED);
         Ok(())
     }
 

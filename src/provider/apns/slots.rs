@@ -16,6 +16,9 @@ use std::time::Duration;
 /// Streams used of one connection at most, whatever its peer allows. Apple shows 1000; a peer that shows none at
 /// all must not make the relay hold everything on one connection.
 const STREAMS_PER_CONNECTION: usize = 1000;
+/// Pushes that may wait for a first connection. The circuit breaker concludes nothing from fewer than 20 calls, so
+/// one at a time would never show it that nothing can be reached; the rest waits in the lane, in fair turns.
+pub(super) const UNCONNECTED: usize = 32;
 
 /// How many connections, and how long to wait between failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -153,6 +156,9 @@ impl Slots {
     /// Pushes that can usefully be under way: what the peers allow, and as much again for each connection that may
     /// still be opened, once a peer has shown its limit.
     pub(super) fn capacity(&self) -> usize {
+        if self.members.is_empty() {
+            return UNCONNECTED;
+        }
         let allowed: usize = self.members.iter().map(|member| member.limit).sum();
         let shown = self
             .members

@@ -73,9 +73,9 @@ fn a_lowered_limit_holds_back_until_enough_streams_have_ended() {
 }
 
 #[test]
-fn capacity_is_one_at_first_then_what_is_allowed_and_could_be_opened() {
+fn capacity_is_enough_for_the_breaker_then_one_then_what_is_allowed_and_could_be_opened() {
     let mut slots = Slots::new(BOUNDS);
-    assert_eq!(slots.capacity(), 1);
+    assert_eq!(slots.capacity(), UNCONNECTED);
     slots.opened(1);
     assert_eq!(slots.capacity(), 1);
     slots.set_limit(1, 100);
@@ -84,6 +84,8 @@ fn capacity_is_one_at_first_then_what_is_allowed_and_could_be_opened() {
     assert_eq!(slots.capacity(), 4 * STREAMS_PER_CONNECTION);
     slots.set_limit(1, 0);
     assert_eq!(slots.capacity(), 1);
+    slots.out(1, Duration::ZERO, 0);
+    assert_eq!(slots.capacity(), UNCONNECTED);
 }
 
 #[test]

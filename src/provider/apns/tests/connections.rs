@@ -8,7 +8,7 @@ use sovereign_relay_protocol::push::Reason;
 use sovereign_relay_simulator::{ApnsOptions, Behaviour, LimitEnforcement, SimulatorOptions};
 
 use super::kit::{Kit, SOON, failure, is_sent, quick, until};
-use crate::provider::apns::Tuning;
+use crate::provider::apns::{Tuning, slots::UNCONNECTED};
 
 fn one_connection() -> Tuning {
     Tuning {
@@ -165,13 +165,16 @@ async fn more_connections_are_opened_when_the_open_ones_are_full_and_never_beyon
 async fn capacity_follows_what_the_peer_allows() {
     let kit = Kit::start().await;
     let mut capacity = kit.provider.capacity();
-    assert_eq!(*capacity.borrow(), 1);
+    assert_eq!(*capacity.borrow(), UNCONNECTED);
     assert!(is_sent(&kit.push().await));
     capacity.wait_for(|streams| *streams == 4000).await.unwrap();
     kit.apns().set_stream_limit(10);
     capacity.wait_for(|streams| *streams == 40).await.unwrap();
     kit.apns().kill_connections();
-    capacity.wait_for(|streams| *streams == 1).await.unwrap();
+    capacity
+        .wait_for(|streams| *streams == UNCONNECTED)
+        .await
+        .unwrap();
     kit.stop().await;
 }
 
@@ -240,9 +243,9 @@ async fn an_idle_half_open_connection_is_replaced_without_costing_a_push() {
     let kit = Kit::with(SimulatorOptions::default(), impatient()).await;
     assert!(is_sent(&kit.push().await));
     let mut capacity = kit.provider.capacity();
-    capacity.wait_for(|streams| *streams > 1).await.unwrap();
+    capacity.wait_for(|streams| *streams == 4000).await.unwrap();
     kit.apns().blackhole(true);
-    tokio::time::timeout(SOON, capacity.wait_for(|streams| *streams == 1))
+    tokio::time::timeout(SOON, capacity.wait_for(|streams| *streams == UNCONNECTED))
         .await
         .unwrap()
         .unwrap();
@@ -269,7 +272,7 @@ async fn an_unreachable_provider_is_said_by_the_deadline_and_found_again_without
     assert!(is_sent(&kit.push().await));
     kit.apns().refuse_connections(true).await.unwrap();
     kit.apns().kill_connections();
-    until(|| *kit.provider.capacity().borrow() == 1).await;
+    until(|| *kit.provider.capacity().borrow() == UNCONNECTED).await;
     let lost = join_all((0..10).map(|_| kit.push_within(Duration::from_millis(300)))).await;
     assert!(
         lost.iter().all(|outcome| *outcome == Outcome::Unreachable),
