@@ -1,15 +1,18 @@
 //! Nothing of the content and none of the secrets is found anywhere: marked ones are planted in every way a request
 //! can go, then everything the relay wrote is searched for them.
 
-use std::path::Path;
+mod planted;
+mod requests;
+
+use std::collections::HashSet;
 
 use reqwest::Method;
-use serde_json::json;
-use sovereign_relay_protocol::platform::Platform;
+use serde_json::{Value, json};
 use sovereign_relay_simulator::{
     Behaviour, SimulatorOptions, apns::verdict as apns, fcm::verdict as fcm, wns::verdict as wns,
 };
 
+use self::planted::Planted;
 use crate::support::{
     relay::{Answer, RelayOptions},
     world::World,
@@ -19,83 +22,31 @@ const MARK: &str = "MARKEDBYTHETEST";
 /// In a form that may be a hexadecimal token.
 const HEX_MARK: &str = "feedfacecafebeef00c0ffee";
 const ADDRESS: &str = "198.51.100.77";
-
-/// Everything planted, as text.
-struct Planted(Vec<String>);
-
-impl Planted {
-    fn new() -> Self {
-        Self(vec![
-            MARK.into(),
-            MARK.to_lowercase(),
-            HEX_MARK.into(),
-            HEX_MARK.to_uppercase(),
-            ADDRESS.into(),
-        ])
-    }
-
-    fn search(&self, place: &str, haystack: &[u8]) {
-        for planted in &self.0 {
-            let found = haystack
-                .windows(planted.len())
-                .position(|window| window == planted.as_bytes());
-            if let Some(at) = found {
-                let around = &haystack[at.saturating_sub(200)..(at + 100).min(haystack.len())];
-                panic!("{planted} found in {place}: {}", String::from_utf8_lossy(around));
-            }
-        }
-    }
-
-    fn search_directory(&self, directory: &Path) {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                self.search_directory(&path);
-            } else {
-                self.search(&path.display().to_string(), &std::fs::read(&path).unwrap());
-            }
-        }
-    }
-}
-
-async fn push_everywhere(world: &World, key: &str) -> Vec<Answer> {
-    let mut answers = Vec::new();
-    let channel = format!("{}%2f{MARK}", world.simulators.wns.new_channel());
-    let tokens = [
-        (Platform::Ios, format!("{HEX_MARK}{}", "ab".repeat(20))),
-        (Platform::Macos, format!("not hexadecimal {MARK}")),
-        (Platform::Android, format!("{MARK}:APA91b")),
-        (Platform::Windows, channel),
-        (Platform::Windows, format!("https://{MARK}.example/?token={MARK}")),
-    ];
-    for (platform, token) in tokens {
-        let body = json!({
-            "deviceToken": token, "platform": platform.as_str(), "encryptedPayload": format!("{MARK}sealed"),
-            "collapseId": MARK, "idempotencyKey": format!("{MARK}-{}", answers.len()), "instanceKey": key,
-        });
-        let request = world
-            .relay
-            .request(Method::POST, "/v1/push")
-            .header("x-forwarded-for", ADDRESS);
-        answers.push(Answer::from(request.json(&body)).await);
-    }
-    answers
-}
+const NAME: &str = "Name Planted By The Test";
+const CONTACT: &str = "planted.contact@instance.example";
+/// Files that hold what the relay made for itself.
+const OWN_SECRETS: [&str; 2] = ["enrollment-secret", "admin-token"];
+/// Foreign crates by name, since a filter that names them is the more specific one.
+const MOST_VERBOSE: &str = "trace,h2=trace,hyper=trace,hyper_util=trace,reqwest=trace,rustls=trace,tokio=trace,\
+    actix_http=trace,actix_web=trace,actix_server=trace,mio=trace,redb=trace,log=trace";
 
 #[tokio::test]
 async fn marked_content_keys_and_addresses_are_found_in_no_log_metric_store_or_error() {
-    let options = RelayOptions::new()
-        .set("RELAY_LOG", "trace")
-        .set("RELAY_PUSH_DEADLINE", "1s");
+    nothing_is_found(RelayOptions::new().set("RELAY_LOG", "trace")).await;
+}
+
+#[tokio::test]
+async fn no_setting_of_the_log_makes_foreign_crates_print_content() {
+    nothing_is_found(RelayOptions::new().set("RELAY_LOG", MOST_VERBOSE)).await;
+}
+
+async fn nothing_is_found(options: RelayOptions) {
+    let options = options.set("RELAY_PUSH_DEADLINE", "1s");
     let world = World::start_with(SimulatorOptions::default(), options).await;
-    let mut planted = Planted::new();
-    let enroll = world
-        .relay
-        .request(Method::POST, "/v1/enroll")
-        .header("x-forwarded-for", ADDRESS);
-    let enrolled = Answer::from(enroll).await;
-    let key = enrolled.body["instanceKey"].as_str().unwrap().to_owned();
-    planted.0.push(key.rsplit('.').next().unwrap().to_owned());
+    let mut planted = Planted::new(&[("a mark", MARK), ("a token", HEX_MARK), ("an address", ADDRESS)]);
+    let enrolled = requests::enroll_with_a_name(&world, NAME, CONTACT).await;
+    let key = enrolled["instanceKey"].as_str().unwrap();
+    planted.add("an instance key", key.rsplit('.').next().unwrap());
     let invite = world
         .relay
         .admin(
@@ -104,11 +55,67 @@ async fn marked_content_keys_and_addresses_are_found_in_no_log_metric_store_or_e
             Some(json!({ "ttlSeconds": 60 })),
         )
         .await;
-    planted.0.push(invite.body["invite"].as_str().unwrap().to_owned());
+    planted.add("an invite", invite.body["invite"].as_str().unwrap());
 
-    let mut answers = push_everywhere(&world, &key).await;
-    let echo = |behaviour: Behaviour| behaviour.header("x-echo", MARK);
-    for (on_apns, on_fcm, on_wns) in [
+    let answers = everything(&world, key).await;
+    add_credentials(&world, &mut planted);
+    // All that may not be in answers, logs and metrics, but may be in the data directory.
+    let mut kept = Planted::new(&[("a name", NAME), ("a contact", CONTACT)]);
+    for file in OWN_SECRETS {
+        let secret = std::fs::read_to_string(world.relay.data_dir().join(file)).unwrap();
+        kept.add("a secret of the relay", secret.trim());
+        planted.add("a secret of the relay", secret.trim());
+    }
+    for answer in &answers {
+        let text = format!("{:?}{}", answer.headers, answer.body);
+        planted.search("an answer", text.as_bytes());
+        kept.search("an answer", text.as_bytes());
+    }
+    let ready = world.relay.get("/readyz").await.body.to_string();
+    for (place, text) in [("/metrics", world.relay.metrics().await), ("/readyz", ready)] {
+        planted.search(place, text.as_bytes());
+        kept.search(place, text.as_bytes());
+    }
+    let instances = world
+        .relay
+        .admin(Method::GET, "/admin/v1/instances", None)
+        .await
+        .body
+        .to_string();
+    assert!(instances.contains(NAME), "the operator sees who it is");
+    planted.search("the admin API", instances.as_bytes());
+    planted.search_directory(world.relay.data_dir(), &OWN_SECRETS);
+    world.relay.terminate();
+    let (_, log) = world.stopped().await;
+    assert!(
+        log.contains("TRACE") || log.contains("DEBUG"),
+        "the log was verbose"
+    );
+    planted.search("the log", log.as_bytes());
+    kept.search("the log", log.as_bytes());
+}
+
+/// Every kind of request under every kind of answer of the providers.
+async fn everything(world: &World, key: &str) -> Vec<Answer> {
+    let simulators = &world.simulators;
+    // What a token endpoint says in its error, or hands out, is not for the log.
+    let oauth = |token: Value| {
+        Behaviour::status(200)
+            .header("content-type", "application/json")
+            .body(token.to_string())
+    };
+    let refused =
+        Behaviour::status(400).body(json!({ "error": MARK, "error_description": MARK }).to_string());
+    let marked = oauth(json!({ "access_token": MARK, "token_type": "Bearer", "expires_in": 3600 }));
+    for script in [simulators.fcm.oauth_script(), simulators.wns.oauth_script()] {
+        script.next(1, refused.clone());
+        script.next(1, marked.clone());
+    }
+    let mut answers = requests::push_everywhere(world, key, 0).await;
+    answers.extend(requests::push_everywhere(world, key, 1).await);
+    let echo = |behaviour: Behaviour| behaviour.header("x-echo", MARK).header("x-wns-debug-trace", MARK);
+    let verdicts = [
+        (Behaviour::accept(), Behaviour::accept(), Behaviour::accept()),
         (apns::unregistered(1), fcm::unregistered(), wns::channel_expired()),
         (
             apns::refused(403, MARK),
@@ -116,6 +123,28 @@ async fn marked_content_keys_and_addresses_are_found_in_no_log_metric_store_or_e
             wns::refused(410, MARK),
         ),
         (
+            apns::refused(400, HEX_MARK),
+            fcm::error(
+                400,
+                MARK,
+                HEX_MARK,
+                vec![fcm::violation(MARK, MARK), fcm::fcm_detail(MARK)],
+            ),
+            wns::refused(400, MARK).header("x-wns-status", MARK),
+        ),
+        (
+            Behaviour::status(500).body(MARK),
+            Behaviour::status(302).header("location", MARK).body(MARK),
+            Behaviour::status(302).header("location", &format!("https://{MARK}.example/")),
+        ),
+        (
+            Behaviour::status(429)
+                .header("retry-after", MARK)
+                .body(MARK.repeat(9000)),
+            Behaviour::status(429).header("retry-after", MARK).body("{"),
+            Behaviour::status(406).header("retry-after", MARK),
+        ),
+        (
             Behaviour::kill_connection(),
             Behaviour::kill_connection(),
             Behaviour::kill_connection(),
@@ -125,53 +154,52 @@ async fn marked_content_keys_and_addresses_are_found_in_no_log_metric_store_or_e
             Behaviour::never_answer(),
             Behaviour::never_answer(),
         ),
-    ] {
-        world.simulators.apns.script().always(echo(on_apns));
-        world.simulators.fcm.script().always(echo(on_fcm));
-        world.simulators.wns.script().always(echo(on_wns));
-        answers.extend(push_everywhere(&world, &key).await);
+    ];
+    for (turn, (on_apns, on_fcm, on_wns)) in verdicts.into_iter().enumerate() {
+        simulators.apns.script().always(echo(on_apns));
+        simulators.fcm.script().always(echo(on_fcm));
+        simulators.wns.script().always(echo(on_wns));
+        answers.extend(requests::push_everywhere(world, key, turn + 2).await);
+        simulators.apns.goaway(MARK);
     }
-    let malformed =
-        format!("{{\"deviceToken\":\"{MARK}\",\"platform\":\"{MARK}\",\"encryptedPayload\":[\"{MARK}\"]");
-    let request = world
-        .relay
-        .request(Method::POST, "/v1/push")
-        .bearer_auth(format!("{MARK}.{MARK}.{MARK}"));
-    answers.push(Answer::from(request.body(malformed.clone())).await);
-    answers.push(Answer::from(world.relay.request(Method::POST, "/v1/push").body(malformed)).await);
-    answers.push(world.relay.get(&format!("/v1/{MARK}?{MARK}={MARK}")).await);
-    let named = json!({ "name": format!("{MARK}\u{7}"), "contact": format!("{MARK}@") });
-    answers.push(Answer::from(world.relay.request(Method::POST, "/v1/enroll").json(&named)).await);
+    answers.extend(requests::malformed(world, key).await);
+    requests::garbage(world).await;
+    check_variety(&answers);
+    answers
+}
 
-    assert!(answers.iter().any(|answer| answer.body["result"] == "sent"));
-    assert!(
-        answers
-            .iter()
-            .any(|answer| answer.body["result"] == "invalid_token")
-    );
-    assert!(
-        answers.iter().any(|answer| answer.status == 400)
-            && answers.iter().any(|answer| answer.status == 401)
-    );
-    for answer in &answers {
-        planted.search(
-            "an answer",
-            format!("{:?}{}", answer.headers, answer.body).as_bytes(),
+/// A search proves nothing where nothing happened.
+fn check_variety(answers: &[Answer]) {
+    for result in ["sent", "invalid_token", "failed"] {
+        assert!(
+            answers.iter().any(|answer| answer.body["result"] == result),
+            "{result}"
         );
     }
-    planted.search("/metrics", world.relay.metrics().await.as_bytes());
-    planted.search(
-        "/readyz",
-        world.relay.get("/readyz").await.body.to_string().as_bytes(),
-    );
-    let instances = world.relay.admin(Method::GET, "/admin/v1/instances", None).await;
-    planted.search("the admin API", instances.body.to_string().as_bytes());
-    planted.search_directory(world.relay.data_dir());
-    world.relay.terminate();
-    let (_, log) = world.stopped().await;
-    assert!(
-        log.contains("\"TRACE\"") || log.contains("\"DEBUG\""),
-        "the log was verbose"
-    );
-    planted.search("the log", log.as_bytes());
+    let statuses: HashSet<u16> = answers.iter().map(|answer| answer.status.as_u16()).collect();
+    for status in [200, 400, 401, 404, 405, 409, 413, 415] {
+        assert!(statuses.contains(&status), "{status} among {statuses:?}");
+    }
+}
+
+/// What the relay shows its providers: keys, client secrets and the tokens made of them.
+fn add_credentials(world: &World, planted: &mut Planted) {
+    let simulators = &world.simulators;
+    for line in simulators.apns.key().pem.lines().filter(|line| line.len() > 40) {
+        planted.add("the APNs key", line);
+    }
+    let account: Value = serde_json::from_str(&simulators.fcm.service_account_json()).unwrap();
+    let pem = account["private_key"].as_str().unwrap();
+    for line in pem
+        .lines()
+        .filter(|line| !line.starts_with('-') && line.len() > 40)
+    {
+        planted.add("the FCM account's key", line);
+    }
+    planted.add("the WNS client secret", &simulators.wns.options().client_secret);
+    let shown = simulators.apns.jwts();
+    assert!(!shown.is_empty());
+    for used in shown {
+        planted.add("an APNs JWT", used.jwt.rsplit('.').next().unwrap());
+    }
 }
