@@ -71,6 +71,10 @@ pub(super) fn read(answer: &Answer, began: UnixMillis, now: UnixMillis) -> Readi
     let fcm_code = body.error.fcm_code();
     let outcome = match (answer.status, fcm_code) {
         (200, _) => accepted(answer),
+        // Not FCM's way to say anything: it may have been accepted.
+        (201..=299, _) => failed(Reason::UnknownOutcome, true),
+        // A redirect, which is not followed: somebody else speaks.
+        (300..=399, _) => failed(Reason::ProviderUnavailable, true),
         (404, Some("UNREGISTERED")) => gone(Certainty::Certain, Reason::Unregistered, began),
         (403, Some("SENDER_ID_MISMATCH")) => gone(Certainty::Conditional, Reason::WrongApp, began),
         (400, Some("INVALID_ARGUMENT")) if body.error.is_about_the_token() => {

@@ -27,6 +27,8 @@ pub(super) fn read(answer: &Answer, began: UnixMillis, now: UnixMillis) -> Readi
         .any(|name| name.as_str().starts_with("x-wns-"));
     let outcome = match answer.status {
         200 => accepted(&answer.headers, hint),
+        // Not WNS's way to say anything: it may have been accepted.
+        201..=299 => failed(Reason::UnknownOutcome, true),
         401 => return Reading::TokenRefused(misconfigured(answer)),
         403 | 404 | 410 if !from_wns => not_from_wns(),
         403 => gone(Certainty::Conditional, Reason::WrongApp, began),

@@ -62,6 +62,18 @@ fn an_accepted_message_is_sent_whatever_its_body() {
 }
 
 #[test]
+fn another_success_may_have_been_accepted_and_a_redirect_was_not() {
+    for (status, reason) in [
+        (202, Reason::UnknownOutcome),
+        (204, Reason::UnknownOutcome),
+        (302, Reason::ProviderUnavailable),
+    ] {
+        let failure = failure(read_body(status, "{}"));
+        assert_eq!((failure.reason, failure.retryable), (reason, true), "{status}");
+    }
+}
+
+#[test]
 fn only_unregistered_in_an_fcm_error_is_certain() {
     let certain = Outcome::Gone {
         certainty: Certainty::Certain,
