@@ -2,6 +2,8 @@
 //!
 //! FCM and WNS give it their request and the reading of their answer. Flow: token - send - read; again when the
 //! request was surely not seen, and once with a fresh token after a 401. Everything ends by the push's deadline.
+//!
+//! Invariant: what may have been accepted is never sent again.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -9,13 +11,17 @@ use std::{
 };
 
 use bytes::Bytes;
-use reqwest::{RequestBuilder, header::AUTHORIZATION, header::HeaderMap};
+use reqwest::{
+    RequestBuilder,
+    header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap},
+};
 use sovereign_relay_actors::ports::{Clock, Entropy, Failure, Health, Hold, Outcome};
 use sovereign_relay_protocol::push::Reason;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    http::{SendError, classify, read_body},
+    alarm::{Alarms, Refusal},
+    http::{SendError, classify, read_body, watched_body},
     oauth::{AccessToken, TokenError, TokenKeeper},
 };
 
@@ -38,17 +44,22 @@ pub(crate) struct Answer {
 }
 
 /// What an answer means.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
     /// This.
     Outcome(Outcome),
-    /// The access token was refused; this if it happens again with a fresh one.
-    TokenRefused(Outcome),
+    /// The relay itself is refused, for good.
+    RelayRefused(Refusal),
+    /// The access token is refused: the relay is, if a fresh one is refused too.
+    TokenRefused(Refusal),
 }
 
 /// What every call of one provider shares.
 pub(crate) struct Caller {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    alarms: Alarms,
+    describe: fn(reqwest::Error) -> String,
     losses: Mutex<Losses>,
 }
 
@@ -59,10 +70,17 @@ struct Losses {
 }
 
 impl Caller {
-    pub(crate) fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+    /// `describe` puts an error into words for the log: a URL, or a host that a device named, is not to be in them.
+    pub(crate) fn new(
+        provider: &'static str,
+        (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>),
+        describe: fn(reqwest::Error) -> String,
+    ) -> Self {
         Self {
             clock,
             entropy,
+            alarms: Alarms::new(provider),
+            describe,
             losses: Mutex::default(),
         }
     }
@@ -72,6 +90,7 @@ impl Caller {
         &self,
         keeper: &TokenKeeper,
         deadline: Duration,
+        body: Bytes,
         request: impl Fn() -> RequestBuilder,
         read: impl Fn(&Answer) -> Reading,
     ) -> Outcome {
@@ -82,13 +101,14 @@ impl Caller {
                 Ok(token) => token,
                 Err(error) => return without_token(error),
             };
-            match self.send(&token, deadline, request()).await {
+            match self.send(&token, deadline, request(), body.clone()).await {
                 Ok(answer) => match read(&answer) {
                     Reading::Outcome(outcome) => return outcome,
-                    Reading::TokenRefused(outcome) => {
+                    Reading::RelayRefused(refusal) => return self.refused(refusal),
+                    Reading::TokenRefused(refusal) => {
                         let mendable = keeper.refused(&token);
                         if std::mem::replace(&mut fresh_token_tried, true) || !mendable {
-                            return outcome;
+                            return self.refused(refusal);
                         }
                     }
                 },
@@ -100,8 +120,13 @@ impl Caller {
                     }
                     sleep(pause).await;
                 }
-                Err(SendError::TimedOut) => return failed(Reason::ProviderTimeout, Health::Faulty),
-                Err(SendError::Lost) => return failed(Reason::UnknownOutcome, self.connection_lost()),
+                Err(SendError::Unsendable) => {
+                    return failed(Reason::PayloadRejected, false, Health::Answered);
+                }
+                Err(SendError::TimedOut) => return failed(Reason::ProviderTimeout, true, Health::Faulty),
+                Err(SendError::Lost) => {
+                    return failed(Reason::UnknownOutcome, true, self.connection_lost());
+                }
             }
         }
     }
@@ -111,17 +136,26 @@ impl Caller {
         token: &AccessToken,
         deadline: Duration,
         request: RequestBuilder,
+        body: Bytes,
     ) -> Result<Answer, SendError> {
         let left = self.clock.now().until(deadline);
-        let request = request.header(AUTHORIZATION, token.header.clone());
-        let response = timeout(left, request.send())
-            .await
-            .map_err(|_| SendError::TimedOut)?;
-        let response = response.map_err(|error| {
-            let sorted = classify(&error);
-            tracing::debug!(error = %error.without_url(), ?sorted, "no answer from the provider");
-            sorted
-        })?;
+        let length = body.len();
+        let (body, taken_up) = watched_body(body);
+        let request = request
+            .header(AUTHORIZATION, token.header.clone())
+            .header(CONTENT_LENGTH, length)
+            .body(body);
+        let response = match timeout(left, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                let sorted = classify(&error, &taken_up);
+                self.note(sorted, error);
+                return Err(sorted);
+            }
+            // Still dialling, or waiting for a stream.
+            Err(_) if !taken_up.yet() => return Err(SendError::NotSent),
+            Err(_) => return Err(SendError::TimedOut),
+        };
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let rest = self.clock.now().until(deadline).min(BODY_TIME);
         // The status alone still tells most; an unreadable body is read as an empty one, which no verdict of "gone"
@@ -132,6 +166,27 @@ impl Caller {
             headers,
             body,
         })
+    }
+
+    fn note(&self, sorted: SendError, error: reqwest::Error) {
+        match sorted {
+            SendError::NotSent => {
+                let now = self.clock.now().mono;
+                self.alarms.not_sent(now, || (self.describe)(error));
+            }
+            SendError::Unsendable | SendError::TimedOut | SendError::Lost => {
+                tracing::debug!(
+                    cause = (self.describe)(error),
+                    ?sorted,
+                    "no answer from the provider"
+                );
+            }
+        }
+    }
+
+    fn refused(&self, refusal: Refusal) -> Outcome {
+        self.alarms.refused(refusal, self.clock.now().mono);
+        failed(Reason::RelayMisconfigured, false, Health::Answered)
     }
 
     fn connection_lost(&self) -> Health {
@@ -153,26 +208,55 @@ impl Caller {
     }
 }
 
-fn failed(reason: Reason, health: Health) -> Outcome {
+/// A failure that concerns nobody but this push.
+pub(crate) fn failed(reason: Reason, retryable: bool, health: Health) -> Outcome {
     Outcome::Failed(Failure {
         reason,
-        retryable: true,
+        retryable,
         retry_after: None,
         hold: Hold::Nothing,
         health,
     })
 }
 
+/// The lane asked for a platform that is off or sent another provider's token: the relay's own fault.
+pub(crate) fn not_ours() -> Outcome {
+    failed(Reason::RelayMisconfigured, false, Health::Answered)
+}
+
+/// A 5xx: the provider's own trouble. With a hint everybody waits for it.
+pub(crate) fn unavailable(hint: Option<Duration>) -> Outcome {
+    Outcome::Failed(Failure {
+        reason: Reason::ProviderUnavailable,
+        retryable: true,
+        retry_after: hint,
+        hold: hint.map_or(Hold::Nothing, |_| Hold::Provider),
+        health: Health::Faulty,
+    })
+}
+
+/// Some proxy's answer, or a redirect that is not followed: nothing about the device, and not the provider's health.
+pub(crate) fn not_the_providers() -> Outcome {
+    failed(Reason::ProviderUnavailable, true, Health::Answered)
+}
+
 fn without_token(error: TokenError) -> Outcome {
     match error {
         TokenError::Unreachable => Outcome::Unreachable,
-        TokenError::Unavailable => failed(Reason::ProviderUnavailable, Health::Faulty),
-        TokenError::Refused => Outcome::Failed(Failure {
-            reason: Reason::RelayMisconfigured,
-            retryable: false,
-            retry_after: None,
-            hold: Hold::Nothing,
-            health: Health::Answered,
-        }),
+        TokenError::Unavailable => failed(Reason::ProviderUnavailable, true, Health::Faulty),
+        TokenError::Refused => failed(Reason::RelayMisconfigured, false, Health::Answered),
+    }
+}
+
+#[cfg(test)]
+impl Reading {
+    /// What the instance would be told if it came to that.
+    pub(crate) fn outcome(self) -> Outcome {
+        match self {
+            Self::Outcome(outcome) => outcome,
+            Self::RelayRefused(_) | Self::TokenRefused(_) => {
+                failed(Reason::RelayMisconfigured, false, Health::Answered)
+            }
+        }
     }
 }

@@ -1,34 +1,99 @@
 //! The HTTP client of FCM, WNS and their token endpoints, and what its errors mean for a push.
 //!
 //! Called by [`super::call`] and [`super::oauth`]. Invariant: an error is called [`SendError::NotSent`] only when the
-//! provider surely never saw the request.
+//! provider surely never had the message. Two things prove that: the HTTP library never took up the body, which it
+//! does once there is a connection and on HTTP/2 an open stream; or the peer itself refused the stream (RFC 9113, 6.8
+//! and 8.7).
 
-use std::{error::Error as _, io, sync::Arc, time::Duration};
+use std::{
+    error::Error as _,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use h2::Reason;
-use reqwest::{ClientBuilder, Response, dns::Resolve, redirect::Policy};
+use http_body_util::{BodyExt as _, Full};
+use reqwest::{Body, ClientBuilder, Response, dns::Resolve, redirect::Policy};
+use rustls::ClientConfig;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use super::transport::{self, TlsError};
+use super::transport::TlsError;
 
 /// A TCP and TLS handshake that takes longer is a dead end; another address or try is better.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// A connection on which nothing comes back is asked after this ...
-const PING_INTERVAL: Duration = Duration::from_secs(10);
-/// ... and given up after this.
-const PING_LIMIT: Duration = Duration::from_secs(5);
-/// Connections unused for longer are closed: the providers do so too.
+/// What APNs' connections get too: a half-open connection is found out after six seconds of a push's ten.
+const PINGS: Pings = Pings {
+    silence: Duration::from_secs(3),
+    limit: Duration::from_secs(3),
+};
+/// HTTP/2 connections unused for longer are closed: the providers do so too.
 const IDLE_LIMIT: Duration = Duration::from_secs(90);
+/// HTTP/1.1 connections are one for each push under way, to hosts that devices name: unused ones go sooner ...
+const IDLE_LIMIT_HTTP1: Duration = Duration::from_secs(30);
+/// ... and of one host at most so many are kept.
+const IDLE_PER_HOST: usize = 64;
 
 /// Which HTTP versions to offer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Versions {
     /// HTTP/2, else HTTP/1.1.
     Any,
+    /// HTTP/2 alone: pushes that come together then wait for one connection. With a choice each would dial, since
+    /// the version is known only after the handshake.
+    Http2,
     /// HTTP/1.1 alone, as Microsoft documents WNS.
     Http1,
+}
+
+/// When a connection with open streams is asked whether it lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pings {
+    /// Nothing came for so long.
+    pub(crate) silence: Duration,
+    /// Then it is given up after this.
+    pub(crate) limit: Duration,
+}
+
+/// What a client is to do.
+pub(crate) struct Options {
+    pub(crate) versions: Versions,
+    /// With one only the addresses it gives are connected to.
+    pub(crate) resolver: Option<Arc<dyn Resolve>>,
+    pub(crate) pings: Pings,
+}
+
+impl Options {
+    /// For a token endpoint.
+    pub(crate) fn tokens() -> Self {
+        Self {
+            versions: Versions::Any,
+            resolver: None,
+            pings: PINGS,
+        }
+    }
+
+    /// For FCM.
+    pub(crate) fn http2() -> Self {
+        Self {
+            versions: Versions::Http2,
+            ..Self::tokens()
+        }
+    }
+
+    /// For WNS.
+    pub(crate) fn http1(resolver: Arc<dyn Resolve>) -> Self {
+        Self {
+            versions: Versions::Http1,
+            resolver: Some(resolver),
+            ..Self::tokens()
+        }
+    }
 }
 
 /// The client could not be made.
@@ -42,41 +107,64 @@ pub enum ClientError {
     Client(#[source] reqwest::Error),
 }
 
-/// A client with the relay's roots, no redirects, and `HTTPS_PROXY`/`NO_PROXY` honoured. With a `resolver` only the
-/// addresses it gives are connected to.
-pub(crate) fn client(
-    extra_ca: Option<&str>,
-    versions: Versions,
-    resolver: Option<Arc<dyn Resolve>>,
-) -> Result<reqwest::Client, ClientError> {
-    let mut tls = transport::tls_config(extra_ca)?;
-    tls.alpn_protocols = match versions {
+/// A client that trusts what `tls` does, follows no redirects, and honours `HTTPS_PROXY` and `NO_PROXY`.
+pub(crate) fn client(tls: &ClientConfig, options: Options) -> Result<reqwest::Client, ClientError> {
+    let mut tls = tls.clone();
+    tls.alpn_protocols = match options.versions {
         Versions::Any => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        Versions::Http2 => vec![b"h2".to_vec()],
         Versions::Http1 => vec![b"http/1.1".to_vec()],
     };
-    let mut builder = ClientBuilder::new()
+    let builder = ClientBuilder::new()
         .tls_backend_preconfigured(tls)
         .redirect(Policy::none())
         .connect_timeout(CONNECT_LIMIT)
         .tcp_nodelay(true)
+        .pool_max_idle_per_host(IDLE_PER_HOST)
         .pool_idle_timeout(IDLE_LIMIT)
-        .http2_keep_alive_interval(PING_INTERVAL)
-        .http2_keep_alive_timeout(PING_LIMIT)
+        .http2_keep_alive_interval(options.pings.silence)
+        .http2_keep_alive_timeout(options.pings.limit)
         .user_agent(concat!("sovereign-relay/", env!("CARGO_PKG_VERSION")));
-    if versions == Versions::Http1 {
-        builder = builder.http1_only();
-    }
-    if let Some(resolver) = resolver {
-        builder = builder.dns_resolver(resolver);
-    }
+    let builder = match options.versions {
+        Versions::Any => builder,
+        Versions::Http2 => builder.http2_prior_knowledge(),
+        Versions::Http1 => builder.http1_only().pool_idle_timeout(IDLE_LIMIT_HTTP1),
+    };
+    let builder = match options.resolver {
+        Some(resolver) => builder.dns_resolver(resolver),
+        None => builder,
+    };
     builder.build().map_err(ClientError::Client)
+}
+
+/// Whether the HTTP library has taken up the body of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct TakenUp(Arc<AtomicBool>);
+
+impl TakenUp {
+    pub(crate) fn yet(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A body that notes when it is taken up. Its length has to be said in `Content-Length` by whoever sends it.
+pub(crate) fn watched_body(bytes: Bytes) -> (Body, TakenUp) {
+    // An empty one is over with the head and never asked for.
+    let taken_up = TakenUp(Arc::new(AtomicBool::new(bytes.is_empty())));
+    let noted = taken_up.clone();
+    let body = Full::new(bytes).map_frame(move |frame| {
+        noted.0.store(true, Ordering::Release);
+        frame
+    });
+    (Body::wrap(body), taken_up)
 }
 
 /// Why there is no response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SendError {
-    /// Surely not seen by the provider: dialling failed, the stream was refused, or the connection had closed before
-    /// anything was written.
+    /// No request can be made of it.
+    Unsendable,
+    /// Surely not seen by the provider: no connection, no stream, or the stream was refused.
     NotSent,
     /// No answer in time.
     TimedOut,
@@ -84,40 +172,57 @@ pub(crate) enum SendError {
     Lost,
 }
 
-/// Sorts an error of the HTTP client. The error itself may hold the URL, which for WNS is a device's address: it is
-/// not to be logged with it.
-pub(crate) fn classify(error: &reqwest::Error) -> SendError {
-    if error.is_connect() {
-        return SendError::NotSent;
+/// Sorts an error of the HTTP client.
+pub(crate) fn classify(error: &reqwest::Error, taken_up: &TakenUp) -> SendError {
+    if error.is_builder() {
+        return SendError::Unsendable;
     }
-    if error.is_timeout() {
-        return SendError::TimedOut;
+    if !taken_up.yet() || error.is_connect() {
+        return SendError::NotSent;
     }
     let mut cause = error.source();
     while let Some(current) = cause {
         if let Some(h2) = current.downcast_ref::<h2::Error>() {
             return classify_h2(h2);
         }
-        if current
-            .downcast_ref::<io::Error>()
-            .is_some_and(|io| io.kind() == io::ErrorKind::TimedOut)
-        {
-            return SendError::Lost;
-        }
         cause = current.source();
     }
+    // A PING without an answer is among these: it ends the connection, not one push.
     SendError::Lost
 }
 
 /// A stream above a graceful GOAWAY's last id gets that GOAWAY as its error; one at or below it goes on.
 fn classify_h2(error: &h2::Error) -> SendError {
-    let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+    let refused = error.is_reset() && error.is_remote() && error.reason() == Some(Reason::REFUSED_STREAM);
     let left_out = error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR);
     if refused || left_out {
         SendError::NotSent
     } else {
         SendError::Lost
     }
+}
+
+/// An error with all its causes, and without the URL. A certificate that doesn't fit is told with the host's name.
+pub(crate) fn causes(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        text = format!("{text}: {current}");
+        cause = current.source();
+    }
+    text
+}
+
+/// Which kind of failure it was and no more: what a device's channel leads to is not for the log.
+pub(crate) fn kind_of_failure(error: reqwest::Error) -> String {
+    let mut kind = None;
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        kind = current.downcast_ref::<io::Error>().map(io::Error::kind).or(kind);
+        cause = current.source();
+    }
+    kind.map_or_else(|| "no more is known".to_owned(), |kind| kind.to_string())
 }
 
 /// Reads a body of at most `most` bytes within `limit`; what is longer or slower gives `None`.
@@ -135,3 +240,6 @@ async fn read_all(mut response: Response, most: usize) -> Option<Bytes> {
     }
     Some(Bytes::from(body))
 }
+
+#[cfg(test)]
+mod tests;

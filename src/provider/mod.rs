@@ -2,8 +2,9 @@
 //! (credentials), `error` (answers to outcomes).
 //!
 //! APNs has its own HTTP/2 connections on [`transport`]. FCM and WNS share an HTTP client ([`http`]), the loop of one
-//! push ([`call`]) and the keeper of access tokens ([`oauth`]).
+//! push ([`call`]), the keeper of access tokens ([`oauth`]) and the operator's alarms ([`alarm`]).
 
+mod alarm;
 pub mod apns;
 mod call;
 pub mod fcm;

@@ -1,36 +1,37 @@
 //! FCM HTTP v1: the client behind the port. <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages>
 //!
-//! The app makes one, a lane calls it. Flow: [`message`] makes the body, [`super::call`] sends it with a token of
-//! [`super::oauth`], [`error`] reads the answer.
+//! The app makes one, a lane calls it. Flow: [`message`] makes the body, [`super::call`] sends it over a connection of
+//! [`client`] with a token of [`super::oauth`], [`error`] reads the answer.
 //!
 //! Invariant: only `UNREGISTERED` in an `FcmError` is a certain end of a device; a 404 without it, and everything
 //! that could be the relay's or the caller's fault, never is.
 
+mod client;
 mod error;
 mod message;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
-use reqwest::Url;
-use sovereign_relay_actors::ports::{
-    Clock, Delivery, Entropy, Failure, Health, Hold, Outcome, PushProvider, Scope,
-};
-use sovereign_relay_protocol::{platform::Platform, push::Reason, token::TargetToken};
+use reqwest::{Url, header::CONTENT_TYPE};
+use sovereign_relay_actors::ports::{Clock, Delivery, Entropy, Outcome, PushProvider, Scope};
+use sovereign_relay_protocol::{platform::Platform, token::TargetToken};
 use thiserror::Error;
 use tokio::{runtime::Handle, sync::watch};
 
+use self::client::{CAPACITY, Connections};
 use super::{
-    call::Caller,
-    http::{self, ClientError, Versions},
-    oauth::{Grant, TokenKeeper},
+    call::{Caller, not_ours},
+    http::{self, ClientError},
+    oauth::{Grant, TokenEndpoint, TokenKeeper},
+    transport,
 };
 use crate::config::ServiceAccount;
 
-/// Calls under way at once. HTTP/2 carries them on one connection; FCM answers in tens of milliseconds, so this is
-/// some 10,000 pushes a second, Google's quota for a whole project.
-const CAPACITY: usize = 1000;
 const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
 
 /// What the client needs.
@@ -60,6 +61,7 @@ pub enum FcmError {
 /// FCM, behind the port.
 pub struct FcmProvider {
     account: ArcSwap<Option<Account>>,
+    next_generation: AtomicU64,
     caller: Arc<Caller>,
     ports: (Arc<dyn Clock>, Arc<dyn Entropy>),
     runtime: Handle,
@@ -71,20 +73,21 @@ struct Account {
     scope: Scope,
     url: Url,
     keeper: TokenKeeper,
-    http: reqwest::Client,
+    connections: Connections,
 }
 
 impl FcmProvider {
     /// A client whose tasks run on `runtime`.
     pub fn new(
         config: FcmConfig,
-        (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>),
+        ports: (Arc<dyn Clock>, Arc<dyn Entropy>),
         runtime: Handle,
     ) -> Result<Self, FcmError> {
         let provider = Self {
             account: ArcSwap::from_pointee(None),
-            caller: Arc::new(Caller::new(Arc::clone(&clock), Arc::clone(&entropy))),
-            ports: (clock, entropy),
+            next_generation: AtomicU64::new(0),
+            caller: Arc::new(Caller::new("fcm", ports.clone(), http::causes)),
+            ports,
             runtime,
             capacity: watch::Sender::new(CAPACITY),
         };
@@ -94,16 +97,10 @@ impl FcmProvider {
 
     /// Replaces the credentials. Pushes under way finish with the old ones; guard and fuses start anew.
     pub fn reload(&self, config: FcmConfig) -> Result<(), FcmError> {
-        let generation = self
-            .account
-            .load()
-            .as_ref()
-            .as_ref()
-            .map_or(0, |account| account.scope.generation + 1);
         let account = config
             .account
             .clone()
-            .map(|account| self.account(account, &config, generation))
+            .map(|account| self.account(account, &config))
             .transpose()?;
         self.account.store(Arc::new(account));
         Ok(())
@@ -114,13 +111,8 @@ impl FcmProvider {
         self.account.store(Arc::new(None));
     }
 
-    fn account(
-        &self,
-        account: ServiceAccount,
-        config: &FcmConfig,
-        generation: u64,
-    ) -> Result<Account, FcmError> {
-        let http = http::client(config.extra_ca.as_deref(), Versions::Any, None)?;
+    fn account(&self, account: ServiceAccount, config: &FcmConfig) -> Result<Account, FcmError> {
+        let tls = transport::tls_config(config.extra_ca.as_deref()).map_err(ClientError::from)?;
         let mut url = config.endpoint.clone();
         url.path_segments_mut()
             .map_err(|()| FcmError::Url)?
@@ -135,23 +127,22 @@ impl FcmProvider {
             SCOPE,
         )
         .map_err(|_| FcmError::Key)?;
-        let keeper = TokenKeeper::start(
-            "fcm",
+        let tokens = TokenEndpoint {
+            provider: "fcm",
             grant,
-            account.token_uri,
-            http.clone(),
-            self.ports.clone(),
-            &self.runtime,
-        );
+            url: account.token_uri,
+            http: http::client(&tls, http::Options::tokens())?,
+        };
+        let connections = Connections::new(|| http::client(&tls, http::Options::http2()))?;
         let scope = Scope {
             name: format!("fcm/{}", account.project_id).into(),
-            generation,
+            generation: self.next_generation.fetch_add(1, Ordering::Relaxed),
         };
         Ok(Account {
             scope,
             url,
-            keeper,
-            http,
+            keeper: TokenKeeper::start(tokens, self.ports.clone(), &self.runtime),
+            connections,
         })
     }
 }
@@ -184,32 +175,21 @@ impl PushProvider for FcmProvider {
             let (Some(account), TargetToken::Fcm(token)) = (account.as_ref(), &delivery.token) else {
                 return not_ours();
             };
-            let body = message::body(&delivery, token);
-            let began = clock.now().unix;
+            let body = message::body(&delivery, token).into();
+            let place = account.connections.place();
             let request = || {
-                account
-                    .http
+                place
+                    .http()
                     .post(account.url.clone())
-                    .header("content-type", "application/json")
-                    .body(body.clone())
+                    .header(CONTENT_TYPE, "application/json")
             };
-            let read = |answer: &_| error::read(answer, began, clock.now().unix);
+            let began = clock.now().unix;
+            let read = |answer: &_| error::read(answer, token, began, clock.now().unix);
             caller
-                .deliver(&account.keeper, delivery.deadline, request, read)
+                .deliver(&account.keeper, delivery.deadline, body, request, read)
                 .await
         })
     }
-}
-
-/// The lane asked for a platform that is off or sent another provider's token: the relay's own fault.
-fn not_ours() -> Outcome {
-    Outcome::Failed(Failure {
-        reason: Reason::RelayMisconfigured,
-        retryable: false,
-        retry_after: None,
-        hold: Hold::Nothing,
-        health: Health::Answered,
-    })
 }
 
 #[cfg(test)]

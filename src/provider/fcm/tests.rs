@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use sovereign_relay_actors::ports::{Failure, Health};
 use sovereign_relay_protocol::{
     envelope::CollapseTag,
     platform::{Environment, Priority},
+    push::Reason,
     redacted::Redacted,
 };
 use sovereign_relay_simulator::{Behaviour, SimulatorOptions, Simulators, fcm::verdict};
@@ -53,6 +55,26 @@ impl World {
             provider: Arc::new(provider),
             clock,
             _directory: directory,
+        }
+    }
+
+    fn account(&self) -> ServiceAccount {
+        serde_json::from_str::<serde_json::Value>(&self.simulators.fcm.service_account_json())
+            .map(|json| ServiceAccount {
+                project_id: json["project_id"].as_str().unwrap().into(),
+                client_email: json["client_email"].as_str().unwrap().into(),
+                private_key: Redacted::new(json["private_key"].as_str().unwrap()),
+                private_key_id: json["private_key_id"].as_str().map(str::to_owned),
+                token_uri: Url::parse(json["token_uri"].as_str().unwrap()).unwrap(),
+            })
+            .unwrap()
+    }
+
+    fn config(&self, account: Option<ServiceAccount>) -> FcmConfig {
+        FcmConfig {
+            account,
+            endpoint: Url::parse(&self.simulators.fcm.endpoint()).unwrap(),
+            extra_ca: Some(self.simulators.ca_pem.clone()),
         }
     }
 
@@ -214,6 +236,66 @@ async fn an_unreachable_provider_ends_at_the_deadline_and_is_used_again_at_once_
 }
 
 #[tokio::test]
+async fn a_connection_that_never_comes_is_no_connection_and_not_a_slow_answer() {
+    let world = World::start().await;
+    assert!(matches!(world.push().await, Outcome::Sent { .. }));
+    world.simulators.fcm.blackhole_new_connections(true);
+    world.simulators.fcm.kill_connections();
+    // The push connection that was just cut may not be known to be yet; the one after it has to dial.
+    let _ = world
+        .provider
+        .deliver(world.delivery(Duration::from_millis(400)))
+        .await;
+    let outcome = world
+        .provider
+        .deliver(world.delivery(Duration::from_millis(400)))
+        .await;
+    assert_eq!(outcome, Outcome::Unreachable);
+}
+
+#[tokio::test]
+async fn a_burst_at_a_cold_start_opens_no_more_connections_than_its_streams_need() {
+    let world = World::start().await;
+    world.simulators.fcm.script().always(Behaviour::never_answer());
+    let pushes = (0..250).map(|_| world.provider.deliver(world.delivery(Duration::from_secs(3))));
+    let outcomes = futures_util::future::join_all(pushes).await;
+    assert_eq!(outcomes.len(), 250);
+    assert_eq!(world.simulators.fcm.most_requests_under_way(), 250);
+    let for_the_access_token = 1;
+    assert_eq!(
+        world.simulators.fcm.connections_accepted(),
+        for_the_access_token + 3
+    );
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_one_loss_whatever_its_streams() {
+    let world = World::start().await;
+    assert!(matches!(world.push().await, Outcome::Sent { .. }));
+    world.simulators.fcm.script().always(Behaviour::never_answer());
+    let pushes = futures_util::future::join_all(
+        (0..50).map(|_| world.provider.deliver(world.delivery(Duration::from_secs(10)))),
+    );
+    let cut = async {
+        while world.simulators.fcm.requests_under_way() < 50 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.simulators.fcm.kill_connections();
+    };
+    let (outcomes, ()) = tokio::join!(pushes, cut);
+    let mut lost = outcomes.into_iter().map(|outcome| match outcome {
+        Outcome::Failed(Failure {
+            reason: Reason::UnknownOutcome,
+            health: Health::ConnectionLost { connection },
+            ..
+        }) => connection,
+        other => panic!("{other:?}"),
+    });
+    let first = lost.next().unwrap();
+    assert!(lost.all(|connection| connection == first));
+}
+
+#[tokio::test]
 async fn html_and_endless_answers_are_handled() {
     let world = World::start().await;
     world.simulators.fcm.script().next(1, verdict::html_bad_gateway());
@@ -253,13 +335,36 @@ async fn new_credentials_start_a_new_generation() {
         Some(old),
         "a broken key changes nothing"
     );
+    world.provider.reload(world.config(None)).unwrap();
+    assert_eq!(world.provider.scope(Platform::Android), None);
     world
         .provider
-        .reload(FcmConfig {
-            account: None,
-            endpoint,
-            extra_ca: None,
-        })
+        .reload(world.config(Some(world.account())))
         .unwrap();
-    assert_eq!(world.provider.scope(Platform::Android), None);
+    let scope = world.provider.scope(Platform::Android).unwrap();
+    assert!(
+        scope.generation > 0,
+        "what was taken away and given back is new as well"
+    );
+    assert!(matches!(world.push().await, Outcome::Sent { .. }));
+}
+
+#[tokio::test]
+async fn credentials_are_replaced_without_losing_a_push_under_way() {
+    let world = World::start().await;
+    let slow = Behaviour::accept().after(Duration::from_millis(200));
+    world.simulators.fcm.script().next(1, slow);
+    let under_way = world.provider.deliver(world.delivery(Duration::from_secs(10)));
+    let replace = async {
+        while world.simulators.fcm.requests_under_way() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world
+            .provider
+            .reload(world.config(Some(world.account())))
+            .unwrap();
+    };
+    let (outcome, ()) = tokio::join!(under_way, replace);
+    assert!(matches!(outcome, Outcome::Sent { .. }));
+    assert_eq!(world.provider.scope(Platform::Android).unwrap().generation, 1);
 }

@@ -1,11 +1,11 @@
 //! The one task that fetches tokens, and the pushes that wait for it.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use reqwest::{StatusCode, Url, header::HeaderValue};
+use reqwest::header::HeaderValue;
 use sovereign_relay_actors::ports::{Clock, Entropy};
 use tokio::{
     runtime::Handle,
@@ -15,16 +15,10 @@ use tokio::{
 };
 
 use super::{
-    grant::Grant,
-    response::{self, Issued},
-    state::State,
+    fetch::TokenSource,
+    response::Issued,
+    state::{State, Wanted},
 };
-use crate::provider::http::read_body;
-
-/// A token endpoint that takes longer is treated as unreachable.
-const FETCH_LIMIT: Duration = Duration::from_secs(8);
-/// Tokens are a few KiB at most; Entra's are the longest.
-const BODY_LIMIT: usize = 64 * 1024;
 
 /// A token as it goes into `Authorization`.
 #[derive(Clone)]
@@ -56,10 +50,7 @@ struct Board {
 }
 
 struct Shared {
-    provider: &'static str,
-    grant: Grant,
-    endpoint: Url,
-    http: reqwest::Client,
+    source: Box<dyn TokenSource>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     state: Mutex<State>,
@@ -76,18 +67,12 @@ pub(crate) struct TokenKeeper {
 impl TokenKeeper {
     /// Starts the task; it calls nobody until a push wants a token.
     pub(crate) fn start(
-        provider: &'static str,
-        grant: Grant,
-        endpoint: Url,
-        http: reqwest::Client,
+        source: impl TokenSource,
         (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>),
         runtime: &Handle,
     ) -> Self {
         let shared = Arc::new(Shared {
-            provider,
-            grant,
-            endpoint,
-            http,
+            source: Box::new(source),
             clock,
             entropy,
             state: Mutex::default(),
@@ -98,28 +83,33 @@ impl TokenKeeper {
         Self { shared, task }
     }
 
-    /// A usable token, waiting for one until `deadline` on the monotonic clock.
+    /// A usable token, waiting for one until `deadline` on the monotonic clock. An endpoint that is not reached is
+    /// waited for that long; one that answers with an error is asked once for all who wait; refused credentials are
+    /// told at once until the next try.
     pub(crate) async fn token(&self, deadline: Duration) -> Result<AccessToken, TokenError> {
         let mut board = self.shared.board.subscribe();
         let first_seen = board.borrow().fetches;
         loop {
+            // The board before the state, which is published first: a token that comes in between is then unseen news.
+            let seen = board.borrow_and_update().clone();
             let now = self.shared.clock.now();
-            let usable = self.shared.state().on_wanted(now.mono);
-            let (token, failure, fetches) = {
-                let seen = board.borrow_and_update();
-                (seen.token.clone(), seen.failure, seen.fetches)
-            };
-            if let Some(token) = token.filter(|token| Some(token.serial) == usable) {
+            let wanted = self.shared.want(now.mono);
+            if let Wanted::Usable { serial, .. } = wanted
+                && let Some(token) = seen.token.filter(|token| token.serial == serial)
+            {
                 return Ok(token);
             }
-            self.shared.wake.notify_one();
-            match failure {
-                Some(TokenError::Refused) => return Err(TokenError::Refused),
-                Some(error) if fetches > first_seen => return Err(error),
+            match seen.failure {
+                Some(TokenError::Refused) if wanted == Wanted::BackingOff => return Err(TokenError::Refused),
+                Some(error @ (TokenError::Refused | TokenError::Unavailable))
+                    if seen.fetches > first_seen =>
+                {
+                    return Err(error);
+                }
                 Some(_) | None => {}
             }
             if timeout(now.until(deadline), board.changed()).await.is_err() {
-                return Err(failure.unwrap_or(TokenError::Unreachable));
+                return Err(seen.failure.unwrap_or(TokenError::Unreachable));
             }
         }
     }
@@ -127,7 +117,8 @@ impl TokenKeeper {
     /// The provider answered 401 to this token. Returns whether another one can be had at once; if not, pushes are
     /// told that the credentials are refused until the next fetch.
     pub(crate) fn refused(&self, token: &AccessToken) -> bool {
-        let mendable = self.shared.state().on_refused(token.serial);
+        let now = self.shared.clock.now().mono;
+        let mendable = self.shared.state().on_refused(token.serial, now);
         if !mendable {
             self.shared
                 .board
@@ -145,7 +136,19 @@ impl Drop for TokenKeeper {
 }
 
 impl Shared {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    /// Notes that a push wants a token, and wakes the task where that changes what is due.
+    fn want(&self, now: Duration) -> Wanted {
+        let wanted = self.state().on_wanted(now);
+        match wanted {
+            Wanted::Usable { first: false, .. } => {}
+            Wanted::Usable { first: true, .. } | Wanted::Coming | Wanted::BackingOff => {
+                self.wake.notify_one();
+            }
+        }
+        wanted
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,11 +174,12 @@ async fn keep(shared: Arc<Shared>) {
             }
             continue;
         }
-        let outcome = fetch(&shared).await;
+        let outcome = shared.source.fetch(shared.clock.now().unix).await;
         publish(&shared, outcome);
     }
 }
 
+/// State first, then the board: whoever sees the board change finds the state it goes with.
 fn publish(shared: &Shared, outcome: Result<Issued, TokenError>) {
     let now = shared.clock.now().mono;
     let fetches = shared.board.borrow().fetches + 1;
@@ -195,7 +199,7 @@ fn publish(shared: &Shared, outcome: Result<Issued, TokenError>) {
         }
         Err(error) => {
             let jitter = shared.jitter();
-            shared.state().on_failed(now, jitter);
+            shared.state().on_failed(error, now, jitter);
             shared.board.send_modify(|board| {
                 board.failure = Some(error);
                 board.fetches = fetches;
@@ -211,48 +215,5 @@ fn header(issued: &Issued) -> Result<HeaderValue, TokenError> {
     Ok(header)
 }
 
-/// One request to the token endpoint. Its failure is logged here, once, whatever number of pushes wait for it.
-async fn fetch(shared: &Shared) -> Result<Issued, TokenError> {
-    metrics::counter!("relay_oauth_requests_total", "provider" => shared.provider).increment(1);
-    let form = shared.grant.form(shared.clock.now().unix).map_err(|error| {
-        tracing::error!(provider = shared.provider, %error, "no access token can be asked for");
-        TokenError::Refused
-    })?;
-    let request = shared
-        .http
-        .post(shared.endpoint.clone())
-        .form(&form)
-        .timeout(FETCH_LIMIT);
-    let response = request.send().await.map_err(|error| {
-        let error = error.without_url();
-        tracing::warn!(provider = shared.provider, %error, "token endpoint not reached");
-        TokenError::Unreachable
-    })?;
-    let status = response.status();
-    let body = read_body(response, BODY_LIMIT, FETCH_LIMIT)
-        .await
-        .unwrap_or_default();
-    if status == StatusCode::OK
-        && let Some(issued) = response::parse(&body)
-    {
-        return Ok(issued);
-    }
-    let refused = matches!(status.as_u16(), 400 | 401 | 403);
-    let (code, status) = (response::error_code(&body), status.as_u16());
-    if refused {
-        tracing::error!(
-            provider = shared.provider,
-            status,
-            code,
-            "token endpoint refuses the relay's credentials"
-        );
-        return Err(TokenError::Refused);
-    }
-    tracing::warn!(
-        provider = shared.provider,
-        status,
-        code,
-        "token endpoint gives no token"
-    );
-    Err(TokenError::Unavailable)
-}
+#[cfg(test)]
+mod tests;

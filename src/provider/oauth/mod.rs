@@ -1,18 +1,20 @@
 //! OAuth access tokens for FCM and WNS: fetched by one task, shared by all pushes, refreshed ahead.
 //!
 //! A provider client calls [`TokenKeeper::token`] for each push and [`TokenKeeper::refused`] when the provider answers
-//! 401. Flow: [`state`] decides when to fetch, [`keeper`] waits and shares, [`grant`] makes the request, [`response`]
-//! reads the answer.
+//! 401. Flow: [`state`] decides when to fetch, [`keeper`] waits and shares, [`fetch`] calls the token endpoint with a
+//! [`grant`], [`response`] reads the answer.
 //!
 //! Invariant: at most one request to the token endpoint is under way, however many pushes wait. RFC 6749 (client
 //! credentials), RFC 7523 (JWT assertions).
 
+mod fetch;
 mod grant;
 mod keeper;
 mod response;
 mod state;
 
 pub(crate) use self::{
+    fetch::TokenEndpoint,
     grant::Grant,
     keeper::{AccessToken, TokenError, TokenKeeper},
 };

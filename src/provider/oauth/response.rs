@@ -9,8 +9,8 @@ use sovereign_relay_protocol::redacted::Redacted;
 const UNNAMED_LIFETIME: Duration = Duration::from_secs(300);
 
 /// A token and how long it lives.
-#[derive(Debug)]
-pub(super) struct Issued {
+#[derive(Clone, Debug)]
+pub(crate) struct Issued {
     pub(super) token: Redacted,
     pub(super) lifetime: Duration,
 }
@@ -29,7 +29,7 @@ enum Seconds {
     Text(String),
 }
 
-/// Reads a 200; `None` when it is no token.
+/// Reads a 200; `None` when it is no token, or one that is over already: asking again and again would not help.
 pub(super) fn parse(body: &[u8]) -> Option<Issued> {
     let body: Body = serde_json::from_slice(body).ok()?;
     let sendable =
@@ -39,7 +39,7 @@ pub(super) fn parse(body: &[u8]) -> Option<Issued> {
         Some(Seconds::Number(seconds)) => Duration::from_secs(seconds),
         Some(Seconds::Text(text)) => Duration::from_secs(text.trim().parse().ok()?),
     };
-    sendable.then_some(Issued {
+    (sendable && !lifetime.is_zero()).then_some(Issued {
         token: body.access_token,
         lifetime,
     })
@@ -91,6 +91,8 @@ mod tests {
             r#"{"access_token":7}"#,
             r#"{"access_token":"t","expires_in":"soon"}"#,
             r#"{"access_token":"t","expires_in":-1}"#,
+            r#"{"access_token":"t","expires_in":0}"#,
+            r#"{"access_token":"t","expires_in":"0"}"#,
         ];
         for text in wrong {
             assert!(parse(text.as_bytes()).is_none(), "{text}");

@@ -10,7 +10,8 @@ use sovereign_relay_actors::ports::{Certainty, Failure, Health, Hold, Outcome};
 use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 
 use crate::provider::{
-    call::{Answer, Reading},
+    alarm::Refusal,
+    call::{Answer, Reading, failed, not_the_providers, unavailable},
     retry_after::retry_after,
 };
 
@@ -27,29 +28,28 @@ pub(super) fn read(answer: &Answer, began: UnixMillis, now: UnixMillis) -> Readi
         .any(|name| name.as_str().starts_with("x-wns-"));
     let outcome = match answer.status {
         200 => accepted(&answer.headers, hint),
-        // Not WNS's way to say anything: it may have been accepted.
-        201..=299 => failed(Reason::UnknownOutcome, true),
-        401 => return Reading::TokenRefused(misconfigured(answer)),
-        403 | 404 | 410 if !from_wns => not_from_wns(),
+        // Perhaps taken, but not in the words that WNS has for it.
+        201..=299 => failed(Reason::UnknownOutcome, true, Health::Answered),
+        401 => {
+            return Reading::TokenRefused(refusal(
+                401,
+                "unauthorized",
+                "WNS does not take its own access token",
+            ));
+        }
+        403 | 404 | 410 if !from_wns => not_the_providers(),
         403 => gone(Certainty::Conditional, Reason::WrongApp, began),
         404 => gone(Certainty::Certain, Reason::Unregistered, began),
-        410 => ended(answer, began),
+        410 => return ended(answer, began),
         406 | 429 => throttled(hint),
-        400 | 413 => failed(Reason::PayloadRejected, false),
-        300..=399 => not_from_wns(),
-        500..=599 => Outcome::Failed(Failure {
-            reason: Reason::ProviderUnavailable,
-            retryable: true,
-            retry_after: hint,
-            hold: if hint.is_some() {
-                Hold::Provider
-            } else {
-                Hold::Nothing
-            },
-            health: Health::Faulty,
-        }),
-        _ if !from_wns => not_from_wns(),
-        _ => misconfigured(answer),
+        400 | 413 => failed(Reason::PayloadRejected, false, Health::Answered),
+        500..=599 => unavailable(hint),
+        300..=399 => not_the_providers(),
+        _ if !from_wns => not_the_providers(),
+        status => {
+            let advice = "the answer is not one that WNS documents";
+            return Reading::RelayRefused(refusal(status, "unexpected", advice));
+        }
     };
     Reading::Outcome(outcome)
 }
@@ -67,7 +67,7 @@ fn accepted(headers: &HeaderMap, hint: Option<Duration>) -> Outcome {
     }
     if says("dropped") {
         // The device is offline or its app not running: later it may be there.
-        return failed(Reason::Dropped, true);
+        return failed(Reason::Dropped, true, Health::Answered);
     }
     let id = headers
         .get("x-wns-msg-id")
@@ -78,27 +78,24 @@ fn accepted(headers: &HeaderMap, hint: Option<Duration>) -> Outcome {
     }
 }
 
-fn ended(answer: &Answer, began: UnixMillis) -> Outcome {
+/// Blocked comes first: a sentence that says both must not cost a device.
+fn ended(answer: &Answer, began: UnixMillis) -> Reading {
     let description = answer
         .headers
         .get("x-wns-error-description")
         .and_then(|value| value.to_str().ok());
     let description = description.unwrap_or_default().to_ascii_lowercase();
     if description.contains("blocked") {
-        metrics::counter!("relay_wns_domain_blocked_total").increment(1);
-        tracing::error!(
-            provider = "wns",
-            "wns has blocked the relay's domain for abuse: contact Microsoft"
-        );
-        return failed(Reason::RelayMisconfigured, false);
+        let advice = "Microsoft has blocked the relay's domain for abuse and has to be asked to lift it";
+        return Reading::RelayRefused(refusal(410, "domain_blocked", advice));
     }
-    if description.contains("expired") {
-        return gone(Certainty::Certain, Reason::ExpiredToken, began);
-    }
-    if description.contains("revoked") {
-        return gone(Certainty::Certain, Reason::Unregistered, began);
-    }
-    gone(Certainty::Conditional, Reason::Unregistered, began)
+    Reading::Outcome(if description.contains("expired") {
+        gone(Certainty::Certain, Reason::ExpiredToken, began)
+    } else if description.contains("revoked") {
+        gone(Certainty::Certain, Reason::Unregistered, began)
+    } else {
+        gone(Certainty::Conditional, Reason::Unregistered, began)
+    })
 }
 
 fn throttled(hint: Option<Duration>) -> Outcome {
@@ -111,11 +108,6 @@ fn throttled(hint: Option<Duration>) -> Outcome {
     })
 }
 
-/// Some proxy's answer, or a redirect that is not followed: nothing about the device, and not the provider's health.
-fn not_from_wns() -> Outcome {
-    failed(Reason::ProviderUnavailable, true)
-}
-
 fn gone(certainty: Certainty, reason: Reason, since: UnixMillis) -> Outcome {
     Outcome::Gone {
         certainty,
@@ -124,20 +116,12 @@ fn gone(certainty: Certainty, reason: Reason, since: UnixMillis) -> Outcome {
     }
 }
 
-fn failed(reason: Reason, retryable: bool) -> Outcome {
-    let health = Health::Answered;
-    Outcome::Failed(Failure {
+fn refusal(status: u16, reason: &'static str, advice: &'static str) -> Refusal {
+    Refusal {
+        status,
         reason,
-        retryable,
-        retry_after: None,
-        hold: Hold::Nothing,
-        health,
-    })
-}
-
-fn misconfigured(answer: &Answer) -> Outcome {
-    tracing::error!(provider = "wns", status = answer.status, "wns refuses the relay");
-    failed(Reason::RelayMisconfigured, false)
+        advice,
+    }
 }
 
 #[cfg(test)]

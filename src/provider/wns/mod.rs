@@ -12,21 +12,23 @@ mod error;
 mod request;
 mod resolver;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use reqwest::Url;
-use sovereign_relay_actors::ports::{
-    Clock, Delivery, Entropy, Failure, Health, Hold, Outcome, PushProvider, Scope,
-};
-use sovereign_relay_protocol::{platform::Platform, push::Reason, token::TargetToken};
+use sovereign_relay_actors::ports::{Clock, Delivery, Entropy, Outcome, PushProvider, Scope};
+use sovereign_relay_protocol::{platform::Platform, token::TargetToken};
 use tokio::{runtime::Handle, sync::watch};
 
 use super::{
-    call::Caller,
-    http::{self, ClientError, Versions},
-    oauth::{Grant, TokenKeeper},
+    call::{Caller, not_ours},
+    http::{self, ClientError},
+    oauth::{Grant, TokenEndpoint, TokenKeeper},
+    transport,
 };
 use crate::config::{WnsCredential, WnsIdentity};
 
@@ -50,6 +52,7 @@ pub struct WnsConfig {
 /// WNS, behind the port.
 pub struct WnsProvider {
     account: ArcSwap<Option<Account>>,
+    next_generation: AtomicU64,
     caller: Arc<Caller>,
     ports: (Arc<dyn Clock>, Arc<dyn Entropy>),
     runtime: Handle,
@@ -67,13 +70,14 @@ impl WnsProvider {
     /// A client whose tasks run on `runtime`.
     pub fn new(
         config: WnsConfig,
-        (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>),
+        ports: (Arc<dyn Clock>, Arc<dyn Entropy>),
         runtime: Handle,
     ) -> Result<Self, ClientError> {
         let provider = Self {
             account: ArcSwap::from_pointee(None),
-            caller: Arc::new(Caller::new(Arc::clone(&clock), Arc::clone(&entropy))),
-            ports: (clock, entropy),
+            next_generation: AtomicU64::new(0),
+            caller: Arc::new(Caller::new("wns", ports.clone(), http::kind_of_failure)),
+            ports,
             runtime,
             capacity: watch::Sender::new(CAPACITY),
         };
@@ -83,17 +87,12 @@ impl WnsProvider {
 
     /// Replaces the credentials. Pushes under way finish with the old ones; guard and fuses start anew.
     pub fn reload(&self, config: WnsConfig) -> Result<(), ClientError> {
-        let generation = self
-            .account
-            .load()
-            .as_ref()
-            .as_ref()
-            .map_or(0, |account| account.scope.generation + 1);
         let account = config
             .credential
             .clone()
-            .map(|credential| self.account(credential, &config, generation));
-        self.account.store(Arc::new(account.transpose()?));
+            .map(|credential| self.account(credential, &config))
+            .transpose()?;
+        self.account.store(Arc::new(account));
         Ok(())
     }
 
@@ -102,43 +101,31 @@ impl WnsProvider {
         self.account.store(Arc::new(None));
     }
 
-    fn account(
-        &self,
-        credential: WnsCredential,
-        config: &WnsConfig,
-        generation: u64,
-    ) -> Result<Account, ClientError> {
-        // Tokens come from Microsoft's fixed host, or the operator's override; channels from what devices registered.
-        let to_tokens = http::client(config.extra_ca.as_deref(), Versions::Any, None)?;
-        let to_channels = http::client(
-            config.extra_ca.as_deref(),
-            Versions::Http1,
-            Some(resolver::public_only(config.allow_test_endpoints)),
-        )?;
+    fn account(&self, credential: WnsCredential, config: &WnsConfig) -> Result<Account, ClientError> {
+        let tls = transport::tls_config(config.extra_ca.as_deref())?;
         let (client_id, scope) = match credential.identity {
             WnsIdentity::PackageSid(sid) => (sid, LEGACY_SCOPE),
             WnsIdentity::Entra { client_id, .. } => (client_id, ENTRA_SCOPE),
         };
-        let grant = Grant::ClientCredentials {
-            client_id,
-            client_secret: credential.client_secret,
-            scope,
+        // Tokens come from Microsoft's fixed host, or the operator's override; channels from what devices registered.
+        let tokens = TokenEndpoint {
+            provider: "wns",
+            grant: Grant::ClientCredentials {
+                client_id,
+                client_secret: credential.client_secret,
+                scope,
+            },
+            url: config.token_endpoint.clone(),
+            http: http::client(&tls, http::Options::tokens())?,
         };
-        let endpoint = config.token_endpoint.clone();
-        let keeper = TokenKeeper::start(
-            "wns",
-            grant,
-            endpoint,
-            to_tokens,
-            self.ports.clone(),
-            &self.runtime,
-        );
+        let public_only = resolver::public_only(config.allow_test_endpoints, resolver::outgoing_proxy());
+        let to_channels = http::client(&tls, http::Options::http1(public_only))?;
         Ok(Account {
             scope: Scope {
                 name: "wns".into(),
-                generation,
+                generation: self.next_generation.fetch_add(1, Ordering::Relaxed),
             },
-            keeper,
+            keeper: TokenKeeper::start(tokens, self.ports.clone(), &self.runtime),
             http: to_channels,
         })
     }
@@ -173,24 +160,14 @@ impl PushProvider for WnsProvider {
                 return not_ours();
             };
             let began = clock.now().unix;
+            let body = delivery.payload.expose().to_owned().into();
             let build = || request::build(&account.http, channel, &delivery);
             let read = |answer: &_| error::read(answer, began, clock.now().unix);
             caller
-                .deliver(&account.keeper, delivery.deadline, build, read)
+                .deliver(&account.keeper, delivery.deadline, body, build, read)
                 .await
         })
     }
-}
-
-/// The lane asked for a platform that is off or sent another provider's token: the relay's own fault.
-fn not_ours() -> Outcome {
-    Outcome::Failed(Failure {
-        reason: Reason::RelayMisconfigured,
-        retryable: false,
-        retry_after: None,
-        hold: Hold::Nothing,
-        health: Health::Answered,
-    })
 }
 
 #[cfg(test)]

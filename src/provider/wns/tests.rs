@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sovereign_relay_protocol::{
     platform::{Environment, Priority},
+    push::Reason,
     redacted::Redacted,
     token::{ChannelRule, ChannelUri},
 };
@@ -42,17 +43,25 @@ impl World {
             extra_ca: Some(simulators.ca_pem.clone()),
             allow_test_endpoints: true,
         };
-        let provider = WnsProvider::new(
-            config,
-            (clock.clone(), Arc::new(SystemEntropy)),
-            Handle::current(),
-        )
-        .unwrap();
         Self {
+            provider: provider(&clock, config),
             simulators,
-            provider,
             clock,
         }
+    }
+
+    fn provider_with(&self, allow_test_endpoints: bool) -> WnsProvider {
+        let options = self.simulators.wns.options();
+        let config = WnsConfig {
+            credential: Some(WnsCredential {
+                identity: WnsIdentity::PackageSid(options.package_sid.clone()),
+                client_secret: Redacted::new(options.client_secret.clone()),
+            }),
+            token_endpoint: Url::parse(&self.simulators.wns.token_endpoint()).unwrap(),
+            extra_ca: Some(self.simulators.ca_pem.clone()),
+            allow_test_endpoints,
+        };
+        provider(&self.clock, config)
     }
 
     async fn push(&self) -> Outcome {
@@ -61,6 +70,11 @@ impl World {
     }
 
     async fn push_to(&self, channel: &str, ttl_seconds: u32) -> Outcome {
+        self.push_within(channel, ttl_seconds, Duration::from_secs(10))
+            .await
+    }
+
+    async fn push_within(&self, channel: &str, ttl_seconds: u32, within: Duration) -> Outcome {
         let rule = ChannelRule {
             host_suffix: "localhost".into(),
             allow_test_endpoints: true,
@@ -74,10 +88,15 @@ impl World {
             ttl_seconds,
             collapse: None,
             message_id: uuid::Uuid::nil(),
-            deadline: self.clock.now().mono + Duration::from_secs(5),
+            deadline: self.clock.now().mono + within,
         };
         self.provider.deliver(delivery).await
     }
+}
+
+fn provider(clock: &Arc<SystemClock>, config: WnsConfig) -> WnsProvider {
+    let ports = (clock.clone() as _, Arc::new(SystemEntropy) as _);
+    WnsProvider::new(config, ports, Handle::current()).unwrap()
 }
 
 fn reason(outcome: Outcome) -> Reason {
@@ -137,6 +156,49 @@ async fn a_401_is_mended_once_with_a_new_token() {
     assert_eq!(reason(world.push().await), Reason::RelayMisconfigured);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_pushes_across_an_expiry_make_exactly_one_token_request() {
+    let world = Arc::new(World::start().await);
+    let first = world.push().await;
+    assert!(matches!(first, Outcome::Sent { .. }), "{first:?}");
+    world.simulators.wns.expire_tokens();
+    // As many at once as the lane lets under way, and the next as soon as one is done.
+    let turns = Arc::new(tokio::sync::Semaphore::new(CAPACITY));
+    let pushes: Vec<_> = (0..1000)
+        .map(|_| {
+            let (world, turns) = (Arc::clone(&world), Arc::clone(&turns));
+            tokio::spawn(async move {
+                let _turn = turns.acquire().await.unwrap();
+                world.push().await
+            })
+        })
+        .collect();
+    for push in pushes {
+        let outcome = push.await.unwrap();
+        assert!(matches!(outcome, Outcome::Sent { .. }), "{outcome:?}");
+    }
+    assert_eq!(world.simulators.wns.oauth_requests(), 2);
+}
+
+#[tokio::test]
+async fn the_relays_credential_goes_to_no_address_inside_the_network() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let channel = format!(
+        "http://localhost:{}/?token=x",
+        listener.local_addr().unwrap().port()
+    );
+    let mut world = World::start().await;
+    // The access token comes from a simulator on loopback, which is the operator's word; the channel is a device's.
+    world.provider = world.provider_with(false);
+    let (outcome, connected) = tokio::join!(
+        world.push_within(&channel, 60, Duration::from_millis(500)),
+        tokio::time::timeout(Duration::from_millis(600), listener.accept())
+    );
+    assert_eq!(outcome, Outcome::Unreachable);
+    assert!(connected.is_err(), "nobody was dialled");
+    assert_eq!(world.simulators.wns.oauth_requests(), 1);
+}
+
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let world = World::start().await;
@@ -157,7 +219,9 @@ async fn an_answer_that_never_comes_is_a_timeout() {
     let world = World::start().await;
     assert!(matches!(world.push().await, Outcome::Sent { .. }));
     world.simulators.wns.script().always(Behaviour::never_answer());
-    assert_eq!(reason(world.push().await), Reason::ProviderTimeout);
+    let channel = world.simulators.wns.new_channel();
+    let outcome = world.push_within(&channel, 60, Duration::from_millis(500)).await;
+    assert_eq!(reason(outcome), Reason::ProviderTimeout);
 }
 
 #[tokio::test]

@@ -2,18 +2,29 @@ use proptest::prelude::*;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-use super::*;
+use super::{body::BAD_TOKEN_MESSAGE, *};
 
 const BEGAN: UnixMillis = UnixMillis(1_000);
+const TOKEN: &str = "dev:APA91bExample";
+const FCM_ERROR: &str = "type.googleapis.com/google.firebase.fcm.v1.FcmError";
 
-fn read_body(status: u16, body: impl Into<String>) -> Outcome {
+fn reading(status: u16, body: impl Into<bytes::Bytes>) -> Reading {
     let answer = Answer {
         status,
         headers: HeaderMap::new(),
-        body: body.into().into(),
+        body: body.into(),
     };
-    match read(&answer, BEGAN, BEGAN) {
-        Reading::Outcome(outcome) | Reading::TokenRefused(outcome) => outcome,
+    read(&answer, &Redacted::new(TOKEN), BEGAN, BEGAN)
+}
+
+fn read_body(status: u16, body: impl Into<bytes::Bytes>) -> Outcome {
+    reading(status, body).outcome()
+}
+
+fn refused_as(status: u16, body: String) -> &'static str {
+    match reading(status, body) {
+        Reading::RelayRefused(refusal) | Reading::TokenRefused(refusal) => refusal.reason,
+        Reading::Outcome(outcome) => panic!("{outcome:?}"),
     }
 }
 
@@ -22,7 +33,7 @@ fn error(message: &str, details: Vec<Value>) -> String {
 }
 
 fn fcm(code: &str) -> Value {
-    json!({ "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": code })
+    json!({ "@type": FCM_ERROR, "errorCode": code })
 }
 
 fn violations(fields: &[&str]) -> Value {
@@ -33,8 +44,7 @@ fn violations(fields: &[&str]) -> Value {
     json!({ "@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": fields })
 }
 
-fn quota(subject: &str, description: &str) -> Value {
-    let violation = json!({ "subject": subject, "description": description });
+fn quota(violation: Value) -> Value {
     json!({ "@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation] })
 }
 
@@ -50,7 +60,7 @@ fn failure(outcome: Outcome) -> Failure {
 }
 
 #[test]
-fn an_accepted_message_is_sent_whatever_its_body() {
+fn a_200_with_a_name_is_sent_and_without_one_nobody_knows() {
     let named = json!({ "name": "projects/p/messages/0:123" }).to_string();
     assert_eq!(
         read_body(200, named),
@@ -58,7 +68,18 @@ fn an_accepted_message_is_sent_whatever_its_body() {
             message_id: Some("0:123".into())
         }
     );
-    assert_eq!(read_body(200, "<html>"), Outcome::Sent { message_id: None });
+    assert_eq!(
+        read_body(200, r#"{"name":""}"#),
+        Outcome::Sent { message_id: None }
+    );
+    for (status, body) in [(200, "<html>"), (200, "{}"), (200, ""), (204, "")] {
+        let failure = failure(read_body(status, body));
+        assert_eq!(
+            (failure.reason, failure.retryable),
+            (Reason::UnknownOutcome, true),
+            "{status} {body}"
+        );
+    }
 }
 
 #[test]
@@ -153,6 +174,53 @@ fn an_invalid_argument_about_anything_else_is_the_payloads() {
 }
 
 #[test]
+fn details_of_other_kinds_and_shapes_change_nothing() {
+    let odd = [
+        json!({ "@type": "type.googleapis.com/google.rpc.Help", "links": [{ "url": "x" }] }),
+        json!({ "@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": "none" }),
+        json!("text"),
+        json!(null),
+    ];
+    for detail in odd {
+        let body = error("gone", vec![detail, fcm("UNREGISTERED")]);
+        assert!(is_gone(&read_body(404, body.clone())), "{body}");
+    }
+}
+
+#[test]
+fn what_is_not_exactly_an_fcm_error_is_none() {
+    let bodies = [
+        json!({ "@type": "google.firebase.fcm.v1.FcmError", "errorCode": "UNREGISTERED" }),
+        json!({ "@type": format!("x{FCM_ERROR}"), "errorCode": "UNREGISTERED" }),
+        json!({ "@type": FCM_ERROR, "errorCode": "unregistered" }),
+        json!({ "@type": FCM_ERROR, "errorCode": ["UNREGISTERED"] }),
+        json!({ "@type": FCM_ERROR, "error_code": "UNREGISTERED" }),
+        json!({ "@type": FCM_ERROR }),
+    ];
+    for detail in bodies {
+        assert_eq!(
+            refused_as(404, error("", vec![detail.clone()])),
+            "not_found",
+            "{detail}"
+        );
+    }
+    let two = error("", vec![fcm("UNREGISTERED"), fcm("INTERNAL")]);
+    assert_eq!(refused_as(404, two), "not_found");
+}
+
+#[test]
+fn a_violation_that_cannot_be_read_is_not_the_absence_of_one() {
+    let kind = "type.googleapis.com/google.rpc.BadRequest";
+    for odd in [
+        json!({ "@type": kind, "fieldViolations": "message.data" }),
+        json!({ "@type": kind, "fieldViolations": [{ "path": "message.data" }] }),
+    ] {
+        let body = error(BAD_TOKEN_MESSAGE, vec![fcm("INVALID_ARGUMENT"), odd]);
+        assert_eq!(failure(read_body(400, body)).reason, Reason::PayloadRejected);
+    }
+}
+
+#[test]
 fn a_token_of_another_project_is_conditional_and_any_other_403_is_the_relays() {
     let mismatch = read_body(403, error("SenderId mismatch", vec![fcm("SENDER_ID_MISMATCH")]));
     assert_eq!(
@@ -163,67 +231,132 @@ fn a_token_of_another_project_is_conditional_and_any_other_403_is_the_relays() {
             since: BEGAN
         }
     );
-    for body in [
-        error("denied", vec![]),
-        error("", vec![fcm("THIRD_PARTY_AUTH_ERROR")]),
-        String::new(),
-    ] {
-        assert_eq!(failure(read_body(403, body)).reason, Reason::RelayMisconfigured);
-    }
+    assert_eq!(refused_as(403, error("denied", vec![])), "permission_denied");
+    assert_eq!(
+        refused_as(403, error("", vec![fcm("THIRD_PARTY_AUTH_ERROR")])),
+        "third_party_auth"
+    );
+    assert_eq!(refused_as(403, String::new()), "permission_denied");
 }
 
 #[test]
 fn a_401_without_a_detail_is_the_access_token_and_with_one_the_project() {
-    let answer = |body: String| Answer {
-        status: 401,
-        headers: HeaderMap::new(),
-        body: body.into(),
-    };
-    assert!(matches!(
-        read(&answer(error("", vec![])), BEGAN, BEGAN),
-        Reading::TokenRefused(_)
-    ));
-    let third = read(
-        &answer(error("", vec![fcm("THIRD_PARTY_AUTH_ERROR")])),
-        BEGAN,
-        BEGAN,
-    );
+    let expired = json!({
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "ACCESS_TOKEN_EXPIRED",
+    });
+    for body in [error("", vec![]), error("", vec![expired]), "<html>".to_owned()] {
+        assert!(matches!(reading(401, body), Reading::TokenRefused(_)));
+    }
+    let third = reading(401, error("", vec![fcm("THIRD_PARTY_AUTH_ERROR")]));
     assert!(matches!(
         third,
-        Reading::Outcome(Outcome::Failed(Failure {
-            reason: Reason::RelayMisconfigured,
+        Reading::RelayRefused(Refusal {
+            reason: "third_party_auth",
             ..
-        }))
+        })
     ));
 }
 
 #[test]
 fn a_429_is_the_projects_unless_it_names_a_device() {
+    let of_project = "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per minute'";
     let project = [
         error("", vec![]),
-        error("", vec![fcm("QUOTA_EXCEEDED"), quota("project:p", "rate")]),
+        error(of_project, vec![fcm("QUOTA_EXCEEDED")]),
+        error(
+            "",
+            vec![quota(json!({ "subject": "project:p", "description": "rate" }))],
+        ),
+        error(
+            "",
+            vec![quota(json!({ "description": "messages to all devices" }))],
+        ),
         String::new(),
     ];
     for body in project {
-        let failure = failure(read_body(429, body));
+        let failure = failure(read_body(429, body.clone()));
         assert_eq!(
             (failure.reason, failure.hold),
-            (Reason::ProviderThrottled, Hold::Provider)
+            (Reason::ProviderThrottled, Hold::Provider),
+            "{body}"
         );
         assert_eq!(
             (failure.retry_after, failure.health),
             (Some(Duration::from_secs(60)), Health::Answered)
         );
     }
-    for violation in [
-        quota("device", ""),
-        quota("", "The rate of one device is exceeded"),
-    ] {
-        let failure = failure(read_body(429, error("", vec![fcm("QUOTA_EXCEEDED"), violation])));
+    let device = [
+        error("Device message rate exceeded", vec![fcm("QUOTA_EXCEEDED")]),
+        error("", vec![quota(json!({ "subject": "device" }))]),
+        error("", vec![quota(json!({ "subject": format!("token:{TOKEN}") }))]),
+        error(
+            "",
+            vec![quota(
+                json!({ "description": "The rate of one device is exceeded" }),
+            )],
+        ),
+        error(
+            "",
+            vec![quota(
+                json!({ "quotaMetric": "fcm.googleapis.com/device_message_rate" }),
+            )],
+        ),
+        error(
+            "",
+            vec![quota(
+                json!({ "quotaId": "MessagesPerDevicePerMinutePerProject" }),
+            )],
+        ),
+        error("", vec![quota(json!({ "subject": "DEVICE_MESSAGE_RATE" }))]),
+    ];
+    for body in device {
+        let failure = failure(read_body(429, body.clone()));
         assert_eq!(
             (failure.reason, failure.hold),
-            (Reason::DeviceThrottled, Hold::Token)
+            (Reason::DeviceThrottled, Hold::Token),
+            "{body}"
         );
+    }
+}
+
+#[test]
+fn a_wait_is_taken_from_the_answer_in_both_forms_and_clamped() {
+    let waited = |status, text: &'static str| {
+        let mut headers = HeaderMap::new();
+        headers.insert("retry-after", text.parse().unwrap());
+        let answer = Answer {
+            status,
+            headers,
+            body: bytes::Bytes::new(),
+        };
+        let now = UnixMillis(784_111_777_000);
+        let outcome = read(&answer, &Redacted::new(TOKEN), now, now).outcome();
+        let failure = failure(outcome);
+        (failure.retry_after.map(|wait| wait.as_secs()), failure.hold)
+    };
+    assert_eq!(waited(429, "37"), (Some(37), Hold::Provider));
+    assert_eq!(
+        waited(429, "Sun, 06 Nov 1994 08:50:14 GMT"),
+        (Some(37), Hold::Provider)
+    );
+    assert_eq!(waited(429, "86400"), (Some(3600), Hold::Provider));
+    assert_eq!(waited(429, "soon"), (Some(60), Hold::Provider));
+    assert_eq!(waited(503, "37"), (Some(37), Hold::Provider));
+    assert_eq!(waited(503, "soon"), (None, Hold::Nothing));
+}
+
+#[test]
+fn answers_that_are_not_of_fcms_making_are_retryable_or_an_alarm() {
+    for status in [301, 302, 307, 407, 408] {
+        let failure = failure(read_body(status, "<html>"));
+        assert_eq!(
+            (failure.reason, failure.retryable, failure.health),
+            (Reason::ProviderUnavailable, true, Health::Answered),
+            "{status}"
+        );
+    }
+    for status in [402, 405, 410, 418] {
+        assert_eq!(refused_as(status, String::new()), "unexpected", "{status}");
     }
 }
 
@@ -243,26 +376,91 @@ fn a_server_error_is_retryable_and_counts_for_the_breaker() {
     }
 }
 
+/// By the facts alone, without the reader's help: may this answer be called the end of a device?
+fn may_be_gone(status: u16, body: &[u8]) -> bool {
+    let Ok(body) = serde_json::from_slice::<Value>(body) else {
+        return false;
+    };
+    let details = body["error"]["details"].as_array().cloned().unwrap_or_default();
+    let says = |code: &str| {
+        details
+            .iter()
+            .any(|detail| detail["@type"] == FCM_ERROR && detail["errorCode"] == code)
+    };
+    let fields: Vec<_> = details
+        .iter()
+        .filter_map(|detail| detail["fieldViolations"].as_array())
+        .flatten()
+        .map(|violation| violation["field"].clone())
+        .collect();
+    match status {
+        404 => says("UNREGISTERED"),
+        403 => says("SENDER_ID_MISMATCH"),
+        400 if fields.is_empty() => says("INVALID_ARGUMENT") && body["error"]["message"] == BAD_TOKEN_MESSAGE,
+        400 => says("INVALID_ARGUMENT") && fields.iter().all(|field| field == "message.token"),
+        _ => false,
+    }
+}
+
+/// The exact bodies, and some that are near.
+fn seeds() -> Vec<String> {
+    vec![
+        error("Requested entity was not found.", vec![fcm("UNREGISTERED")]),
+        error("Requested entity was not found.", vec![]),
+        error(BAD_TOKEN_MESSAGE, vec![fcm("INVALID_ARGUMENT")]),
+        error(
+            BAD_TOKEN_MESSAGE,
+            vec![fcm("INVALID_ARGUMENT"), violations(&["message.token"])],
+        ),
+        error("Android message is too big", vec![fcm("INVALID_ARGUMENT")]),
+        error("SenderId mismatch", vec![fcm("SENDER_ID_MISMATCH")]),
+        error("denied", vec![]),
+    ]
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
     #[test]
     fn no_status_with_arbitrary_text_is_a_devices_end(status in 200u16..600, body in ".{0,200}") {
         prop_assert!(!is_gone(&read_body(status, body)));
     }
 
     #[test]
-    fn one_changed_byte_never_makes_an_end_of_what_was_none(at in 0usize..400, byte in any::<u8>()) {
-        let harmless = [
-            (404, error("Requested entity was not found.", vec![])),
-            (400, error("Android message is too big", vec![fcm("INVALID_ARGUMENT")])),
-            (403, error("denied", vec![])),
-        ];
-        for (status, body) in harmless {
-            let mut bytes = body.into_bytes();
-            let at = at % bytes.len();
-            bytes[at] = byte;
-            let answer = Answer { status, headers: HeaderMap::new(), body: bytes.into() };
-            let Reading::Outcome(outcome) = read(&answer, BEGAN, BEGAN) else { panic!("no 401 here") };
-            prop_assert!(!is_gone(&outcome));
+    fn no_mutated_4xx_but_the_exact_ones_is_a_devices_end(
+        seed in 0usize..7,
+        status in proptest::sample::select(vec![400u16, 401, 403, 404, 410, 413, 429]),
+        edits in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>(), 0u8..3), 0..4),
+    ) {
+        let mut body = seeds().swap_remove(seed).into_bytes();
+        for (at, byte, kind) in edits {
+            let at = at.index(body.len());
+            match kind {
+                0 => body[at] = byte,
+                1 => body.insert(at, byte),
+                _ => {
+                    body.remove(at);
+                }
+            }
         }
+        let gone = is_gone(&read_body(status, body.clone()));
+        prop_assert!(!gone || may_be_gone(status, &body), "{} {}", status, String::from_utf8_lossy(&body));
+    }
+}
+
+#[test]
+fn the_exact_bodies_under_their_own_status_are_the_only_ones() {
+    for status in 400..500 {
+        let gone: Vec<_> = seeds()
+            .into_iter()
+            .map(|body| is_gone(&read_body(status, body)))
+            .collect();
+        let expected = match status {
+            400 => [false, false, true, true, false, false, false],
+            403 => [false, false, false, false, false, true, false],
+            404 => [true, false, false, false, false, false, false],
+            _ => [false; 7],
+        };
+        assert_eq!(gone, expected, "{status}");
     }
 }

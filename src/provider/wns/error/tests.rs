@@ -20,9 +20,7 @@ fn answer(status: u16, headers: &[(&'static str, &str)]) -> Answer {
 }
 
 fn outcome(status: u16, headers: &[(&'static str, &str)]) -> Outcome {
-    match read(&answer(status, headers), BEGAN, BEGAN) {
-        Reading::Outcome(outcome) | Reading::TokenRefused(outcome) => outcome,
-    }
+    read(&answer(status, headers), BEGAN, BEGAN).outcome()
 }
 
 fn described(status: u16, description: &str) -> Outcome {
@@ -98,10 +96,24 @@ fn a_channel_that_ended_is_gone_and_a_blocked_domain_is_not() {
         conditional(Reason::Unregistered)
     );
     assert_eq!(described(403, "not authorized"), conditional(Reason::WrongApp));
-    for text in ["Domain Blocked", "the sending domain is blocked; channel expired"] {
-        assert_eq!(
-            failure(described(410, text)).reason,
-            Reason::RelayMisconfigured,
+}
+
+#[test]
+fn a_blocked_domain_is_an_alarm_whatever_else_is_said() {
+    for text in [
+        "Domain Blocked",
+        "DOMAIN BLOCKED",
+        "the sending domain is blocked; channel expired",
+    ] {
+        let reading = read(&answer(410, &[("x-wns-error-description", text)]), BEGAN, BEGAN);
+        assert!(
+            matches!(
+                reading,
+                Reading::RelayRefused(Refusal {
+                    reason: "domain_blocked",
+                    ..
+                })
+            ),
             "{text}"
         );
     }
@@ -145,10 +157,20 @@ fn the_rest_of_the_table() {
         assert_eq!(failure(outcome(status, &[])).reason, Reason::PayloadRejected);
     }
     assert_eq!(failure(described(405, "x")).reason, Reason::RelayMisconfigured);
-    let unavailable = failure(outcome(503, &[]));
+    assert_eq!(failure(outcome(405, &[])).reason, Reason::ProviderUnavailable);
+    let maybe = failure(outcome(202, &[]));
+    assert_eq!((maybe.reason, maybe.retryable), (Reason::UnknownOutcome, true));
+    for status in [500, 502, 503] {
+        let unavailable = failure(outcome(status, &[]));
+        assert_eq!(
+            (unavailable.reason, unavailable.health, unavailable.hold),
+            (Reason::ProviderUnavailable, Health::Faulty, Hold::Nothing)
+        );
+    }
+    let later = failure(outcome(503, &[("retry-after", "37")]));
     assert_eq!(
-        (unavailable.reason, unavailable.health),
-        (Reason::ProviderUnavailable, Health::Faulty)
+        (later.retry_after, later.hold),
+        (Some(Duration::from_secs(37)), Hold::Provider)
     );
 }
 
@@ -159,5 +181,25 @@ proptest! {
             let lower = text.to_ascii_lowercase();
             prop_assert!((lower.contains("expired") || lower.contains("revoked")) && !lower.contains("blocked"));
         }
+    }
+
+    #[test]
+    fn no_answer_without_a_header_of_wns_is_a_devices_end(
+        status in 200u16..600,
+        name in "[a-z]{1,8}(-[a-z]{1,8}){0,2}",
+        text in "[ -~]{0,40}",
+    ) {
+        prop_assume!(!name.starts_with("x-wns-"));
+        let mut headers = HeaderMap::new();
+        headers.insert(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(text.trim()).unwrap());
+        let answer = Answer { status, headers, body: bytes::Bytes::new() };
+        let gone = matches!(read(&answer, BEGAN, BEGAN).outcome(), Outcome::Gone { .. });
+        prop_assert!(!gone);
+    }
+
+    #[test]
+    fn with_a_header_of_wns_only_three_statuses_are(status in 200u16..600) {
+        let gone = matches!(described(status, "The channel expired"), Outcome::Gone { .. });
+        prop_assert_eq!(gone, [403, 404, 410].contains(&status));
     }
 }

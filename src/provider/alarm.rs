@@ -1,0 +1,101 @@
+//! Tells the operator that FCM or WNS refuses the relay itself, or can't be reached: counted each time, logged now and
+//! then, since the same answer comes to every push.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use metrics::counter;
+
+/// One line in this time says enough.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// A provider's refusal of the relay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Refusal {
+    /// HTTP status.
+    pub(crate) status: u16,
+    /// From a closed set: it is a metric label.
+    pub(crate) reason: &'static str,
+    /// What the operator can do about it.
+    pub(crate) advice: &'static str,
+}
+
+/// The alarms of one provider.
+pub(crate) struct Alarms {
+    provider: &'static str,
+    refusals: Pace,
+    dials: Pace,
+}
+
+impl Alarms {
+    pub(crate) fn new(provider: &'static str) -> Self {
+        Self {
+            provider,
+            refusals: Pace::default(),
+            dials: Pace::default(),
+        }
+    }
+
+    /// The provider refuses the relay.
+    pub(crate) fn refused(&self, refusal: Refusal, now: Duration) {
+        let Refusal {
+            status,
+            reason,
+            advice,
+        } = refusal;
+        let provider = self.provider;
+        counter!("relay_provider_refuses_relay_total", "provider" => provider, "reason" => reason)
+            .increment(1);
+        if self.refusals.due(now) {
+            tracing::error!(
+                provider,
+                status,
+                reason,
+                "the provider refuses the relay: {advice}"
+            );
+        }
+    }
+
+    /// A push could not be sent; `cause` is asked for only when it is logged.
+    pub(crate) fn not_sent(&self, now: Duration, cause: impl FnOnce() -> String) {
+        if self.dials.due(now) {
+            tracing::warn!(
+                provider = self.provider,
+                cause = cause(),
+                "provider not reached, trying again"
+            );
+        }
+    }
+}
+
+/// When the next line may be written, in milliseconds of the monotonic clock.
+#[derive(Default)]
+struct Pace(AtomicU64);
+
+impl Pace {
+    fn due(&self, now: Duration) -> bool {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let (now, next) = (millis(now), millis(now.saturating_add(EVERY)));
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |at| {
+                (now >= at).then_some(next)
+            })
+            .is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_refusals_a_second_are_a_line_each_ten() {
+        let pace = Pace::default();
+        let lines = (0..60_000)
+            .filter(|milli| pace.due(Duration::from_millis(*milli)))
+            .count();
+        assert_eq!(lines, 6);
+    }
+}

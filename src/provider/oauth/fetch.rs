@@ -1,0 +1,92 @@
+//! One request to a token endpoint, and what its failure means.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use reqwest::{StatusCode, Url};
+use sovereign_relay_protocol::time::UnixMillis;
+
+use super::{
+    grant::Grant,
+    keeper::TokenError,
+    response::{self, Issued},
+};
+use crate::provider::http::{causes, read_body};
+
+/// A token endpoint that takes longer is treated as unreachable: pushes wait for it, and their own time is 10 s.
+const FETCH_LIMIT: Duration = Duration::from_secs(8);
+/// Tokens are a few KiB at most; Entra's are the longest.
+const BODY_LIMIT: usize = 64 * 1024;
+
+/// Where tokens come from. The keeper's tests have a double.
+pub(crate) trait TokenSource: Send + Sync + 'static {
+    /// Asks for a token now. Failures are logged inside, once, however many pushes wait.
+    fn fetch(&self, now: UnixMillis) -> BoxFuture<'_, Result<Issued, TokenError>>;
+}
+
+/// An endpoint and what proves the relay to it.
+pub(crate) struct TokenEndpoint {
+    /// For logs and metrics.
+    pub(crate) provider: &'static str,
+    /// What is posted.
+    pub(crate) grant: Grant,
+    /// Where to.
+    pub(crate) url: Url,
+    /// How.
+    pub(crate) http: reqwest::Client,
+}
+
+impl TokenSource for TokenEndpoint {
+    fn fetch(&self, now: UnixMillis) -> BoxFuture<'_, Result<Issued, TokenError>> {
+        Box::pin(self.ask(now))
+    }
+}
+
+impl TokenEndpoint {
+    async fn ask(&self, now: UnixMillis) -> Result<Issued, TokenError> {
+        let provider = self.provider;
+        metrics::counter!("relay_oauth_requests_total", "provider" => provider).increment(1);
+        let form = self.grant.form(now).map_err(|error| {
+            tracing::error!(provider, %error, "no access token can be asked for");
+            TokenError::Refused
+        })?;
+        let request = self.http.post(self.url.clone()).form(&form).timeout(FETCH_LIMIT);
+        let response = request.send().await.map_err(|error| {
+            let cause = causes(error);
+            tracing::warn!(provider, cause, "token endpoint not reached");
+            TokenError::Unreachable
+        })?;
+        let status = response.status();
+        let body = read_body(response, BODY_LIMIT, FETCH_LIMIT)
+            .await
+            .unwrap_or_default();
+        if status == StatusCode::OK
+            && let Some(issued) = response::parse(&body)
+        {
+            return Ok(issued);
+        }
+        Err(self.no_token(status, &body))
+    }
+
+    fn no_token(&self, status: StatusCode, body: &[u8]) -> TokenError {
+        let (provider, status, code) = (self.provider, status.as_u16(), response::error_code(body));
+        if matches!(status, 400 | 401 | 403) {
+            metrics::counter!(
+                "relay_provider_refuses_relay_total", "provider" => provider, "reason" => "credentials"
+            )
+            .increment(1);
+            tracing::error!(
+                provider,
+                status,
+                code,
+                "token endpoint refuses the relay's credentials"
+            );
+            return TokenError::Refused;
+        }
+        tracing::warn!(provider, status, code, "token endpoint gives no token");
+        TokenError::Unavailable
+    }
+}
+
+#[cfg(test)]
+mod tests;

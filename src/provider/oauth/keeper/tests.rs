@@ -1,0 +1,239 @@
+//! The task on a paused clock, with a double for the token endpoint.
+
+use std::collections::VecDeque;
+
+use futures_util::future::{BoxFuture, join_all};
+use sovereign_relay_protocol::time::UnixMillis;
+
+use super::{super::response, *};
+use crate::clock::SystemClock;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const LATENCY: Duration = Duration::from_millis(100);
+
+struct NoEntropy;
+
+impl Entropy for NoEntropy {
+    fn fill(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
+    }
+}
+
+/// Answers in order, then with tokens of an hour; each answer takes its time.
+#[derive(Clone, Default)]
+struct Endpoint {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    answers: VecDeque<Option<TokenError>>,
+    always: Option<TokenError>,
+    fetches: u64,
+    under_way: u64,
+    most_under_way: u64,
+}
+
+impl Endpoint {
+    fn then(self, answer: Option<TokenError>) -> Self {
+        self.inner().answers.push_back(answer);
+        self
+    }
+
+    fn always(self, error: TokenError) -> Self {
+        self.inner().always = Some(error);
+        self
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+
+    fn fetches(&self) -> u64 {
+        self.inner().fetches
+    }
+}
+
+impl TokenSource for Endpoint {
+    fn fetch(&self, _: UnixMillis) -> BoxFuture<'_, Result<Issued, TokenError>> {
+        let answer = {
+            let mut inner = self.inner();
+            inner.fetches += 1;
+            inner.under_way += 1;
+            inner.most_under_way = inner.most_under_way.max(inner.under_way);
+            let always = inner.always;
+            inner.answers.pop_front().unwrap_or(always)
+        };
+        Box::pin(async move {
+            sleep(LATENCY).await;
+            self.inner().under_way -= 1;
+            answer.map_or_else(|| Ok(issued()), Err)
+        })
+    }
+}
+
+fn issued() -> Issued {
+    response::parse(br#"{"access_token":"t","expires_in":3600}"#).unwrap()
+}
+
+struct World {
+    endpoint: Endpoint,
+    clock: Arc<SystemClock>,
+    keeper: TokenKeeper,
+}
+
+impl World {
+    fn with(endpoint: Endpoint) -> Self {
+        let clock = Arc::new(SystemClock::new());
+        let ports = (clock.clone() as Arc<dyn Clock>, Arc::new(NoEntropy) as _);
+        let keeper = TokenKeeper::start(endpoint.clone(), ports, &Handle::current());
+        Self {
+            endpoint,
+            clock,
+            keeper,
+        }
+    }
+
+    async fn token(&self) -> Result<u64, TokenError> {
+        let deadline = self.clock.now().mono + Duration::from_secs(10);
+        self.keeper.token(deadline).await.map(|token| token.serial)
+    }
+
+    /// How long a push waits for its token.
+    async fn wait(&self) -> Duration {
+        let began = self.clock.now().mono;
+        self.token().await.unwrap();
+        self.clock.now().mono - began
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_pushes_wait_for_one_fetch() {
+    let world = World::with(Endpoint::default());
+    let tokens = join_all((0..1000).map(|_| world.token())).await;
+    assert!(tokens.iter().all(|token| *token == Ok(1)));
+    assert_eq!(world.endpoint.fetches(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_refusals_of_one_token_make_one_fetch() {
+    let world = World::with(Endpoint::default());
+    world.token().await.unwrap();
+    let old = world.keeper.token(HOUR).await.unwrap();
+    assert!((0..1000).all(|_| world.keeper.refused(&old)));
+    let tokens = join_all((0..1000).map(|_| world.token())).await;
+    assert!(tokens.iter().all(|token| *token == Ok(2)));
+    assert!(world.keeper.refused(&old), "a late refusal of the old one");
+    assert_eq!(world.token().await, Ok(2));
+    assert_eq!(world.endpoint.fetches(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_push_is_enough_for_its_token_to_be_refreshed_ahead() {
+    let world = World::with(Endpoint::default());
+    assert_eq!(world.token().await, Ok(1));
+    sleep(HOUR * 4 / 5 + LATENCY * 2).await;
+    assert_eq!(world.endpoint.fetches(), 2);
+    assert_eq!(world.wait().await, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn through_a_day_of_expiries_no_push_waits_but_the_first_and_nothing_is_fetched_twice() {
+    let world = World::with(Endpoint::default());
+    assert_eq!(world.wait().await, LATENCY);
+    for _ in 0..24 * 60 {
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(world.wait().await, Duration::ZERO);
+    }
+    assert!(
+        (29..=31).contains(&world.endpoint.fetches()),
+        "one each 48 minutes, not {}",
+        world.endpoint.fetches()
+    );
+    assert_eq!(world.endpoint.inner().most_under_way, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_relay_fetches_one_token_ahead_and_then_none() {
+    let world = World::with(Endpoint::default());
+    world.token().await.unwrap();
+    sleep(24 * HOUR).await;
+    assert_eq!(world.endpoint.fetches(), 2);
+    assert_eq!(world.wait().await, LATENCY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_is_away_for_a_second_costs_no_push() {
+    let away = Some(TokenError::Unreachable);
+    let world = World::with(Endpoint::default().then(away).then(away));
+    assert_eq!(world.token().await, Ok(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_stays_away_is_told_at_the_deadline() {
+    let world = World::with(Endpoint::default().always(TokenError::Unreachable));
+    let began = world.clock.now().mono;
+    assert_eq!(world.token().await, Err(TokenError::Unreachable));
+    assert_eq!(world.clock.now().mono - began, Duration::from_secs(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_in_trouble_is_asked_once_for_all_who_wait() {
+    let world = World::with(Endpoint::default().then(Some(TokenError::Unavailable)));
+    let tokens = join_all((0..1000).map(|_| world.token())).await;
+    assert!(tokens.iter().all(|token| *token == Err(TokenError::Unavailable)));
+    assert_eq!(world.endpoint.fetches(), 1);
+    assert_eq!(world.token().await, Ok(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_credentials_are_told_at_once_until_the_next_try() {
+    let world = World::with(Endpoint::default().always(TokenError::Refused));
+    for push in 0..10_000 {
+        assert_eq!(world.token().await, Err(TokenError::Refused), "push {push}");
+        sleep(Duration::from_millis(36)).await;
+    }
+    let fetches = world.endpoint.fetches();
+    assert!(
+        (10..=20).contains(&fetches),
+        "{fetches} in six minutes of pushes: back-off to half a minute or more"
+    );
+    sleep(HOUR).await;
+    assert!(
+        world.endpoint.fetches() <= fetches + 1,
+        "nobody pushes, nobody is asked"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn mended_credentials_are_noticed_by_the_first_push_after_a_pause() {
+    let world = World::with(
+        Endpoint::default()
+            .then(Some(TokenError::Refused))
+            .then(Some(TokenError::Refused)),
+    );
+    assert_eq!(world.token().await, Err(TokenError::Refused));
+    sleep(HOUR).await;
+    assert_eq!(world.token().await, Ok(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refresh_ahead_that_fails_leaves_the_token_in_use() {
+    let world = World::with(Endpoint::default().then(None).always(TokenError::Unavailable));
+    assert_eq!(world.token().await, Ok(1));
+    for _ in 0..11 {
+        sleep(Duration::from_secs(300)).await;
+        assert_eq!(world.token().await, Ok(1));
+    }
+    assert!(world.endpoint.fetches() > 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_keeper_ends_its_task() {
+    let world = World::with(Endpoint::default());
+    let inner = Arc::downgrade(&world.endpoint.inner);
+    drop(world);
+    while inner.strong_count() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
