@@ -14,6 +14,7 @@
     reason = "helpers of tests fail by panicking, and real sockets need the real time"
 )]
 
+mod cases_provider;
 mod compatible;
 mod crash;
 mod hang_ups;

@@ -37,6 +37,6 @@ impl Device {
 }
 
 #[allow(clippy::disallowed_methods, reason = "tests have no entropy port")]
-fn random(bytes: &mut [u8]) {
+pub(super) fn random(bytes: &mut [u8]) {
     getrandom::fill(bytes).unwrap();
 }

@@ -1,6 +1,7 @@
 //! The kit: a relay process, the simulators it talks to, devices that open what they get.
 
 pub mod device;
+pub mod grown;
 pub mod relay;
 pub mod world;
 
@@ -9,3 +10,18 @@ use std::time::Duration;
 /// How long a test waits for an event before it calls it missing. Generous, since machines are busy; nothing waits
 /// this long when all is well.
 pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How often a condition of another process is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Waits until a condition holds that nobody tells of: a gauge of the relay, a count of a simulator.
+pub async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let waiting = async {
+        while !holds().await {
+            looks.tick().await;
+        }
+    };
+    let waited = tokio::time::timeout(DEADLINE, waiting).await;
+    assert!(waited.is_ok(), "in vain: {what}");
+}

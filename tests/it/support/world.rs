@@ -48,11 +48,15 @@ impl World {
     }
 
     pub fn device(&self, platform: Platform) -> Device {
-        let token = match platform {
+        Device::new(platform, self.address(platform))
+    }
+
+    /// A fresh token or channel, for pushes that nobody opens.
+    pub fn address(&self, platform: Platform) -> String {
+        match platform {
             Platform::Ios | Platform::Macos => self.simulators.apns.new_token(),
             Platform::Android => self.simulators.fcm.new_token(),
             Platform::Windows => self.simulators.wns.new_channel(),
-        };
-        Device::new(platform, token)
+        }
     }
 }
