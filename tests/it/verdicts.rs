@@ -1,30 +1,221 @@
 //! Every row of the verdict tables, over the wire: what a provider answers, what the instance is told.
 //!
-//! The one thing that must never be wrong is `invalid_token`: it is listed here row by row, with and without the
-//! guard's proof, and every other row must be something else.
+//! The one thing that must never be wrong is `invalid_token`: callers delete a device on it. So each provider's table
+//! (`apns`, `fcm`, `wns`) is held twice, after a `sent` that proves the relay's own setting right and without any, and
+//! each answer is compared whole. What changes the course of later pushes (a wait for everybody, a refused token) has a
+//! relay of its own.
 
-use std::time::Duration;
+mod apns;
+mod fcm;
+mod guard;
+mod hints;
+mod wns;
 
-use serde_json::{Value, json};
-use sovereign_relay_protocol::platform::Platform;
-use sovereign_relay_simulator::{
-    Behaviour, RetryAfter, apns::verdict as apns, fcm::verdict as fcm, wns::verdict as wns,
-};
+use serde_json::{Map, Value, json};
+use sovereign_relay_protocol::{platform::Platform, time::UnixMillis};
+use sovereign_relay_simulator::{Behaviour, Provider, Simulator};
 
 use crate::support::{
     relay::{Answer, Instance},
     world::World,
 };
 
-/// What is expected: `result` and `reason`.
-type Expected = (&'static str, &'static str);
+/// When a verdict without proof is worth asking for again, in seconds.
+const UNCONFIRMED_RETRY: u64 = 600;
+/// A hint is the rest of a wait: this much may have passed on a busy machine.
+const HINT_SLACK: u64 = 5;
 
+/// One answer of a provider and what it means.
+struct Row {
+    name: &'static str,
+    answer: Behaviour,
+    /// How often the provider is asked, the relay's own retry included.
+    calls: u64,
+    expected: Expected,
+}
+
+enum Expected {
+    Sent,
+    /// Said with and without proof.
+    Gone(&'static str, Since),
+    /// Said with proof only.
+    GoneIfProven(&'static str),
+    Failed {
+        reason: &'static str,
+        retryable: bool,
+        retry_after: Option<u64>,
+    },
+}
+
+/// `invalidSince`.
+#[derive(Clone, Copy)]
+enum Since {
+    /// The provider's own moment, in milliseconds.
+    Told(u64),
+    /// When the relay began to ask.
+    Asked,
+}
+
+/// Whether the relay has proof that its setting is right.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Proof {
+    /// A `sent` just before.
+    Fresh,
+    /// Not one `sent` since the relay started.
+    None,
+}
+
+fn row(name: &'static str, answer: Behaviour, expected: Expected) -> Row {
+    Row {
+        name,
+        answer,
+        calls: 1,
+        expected,
+    }
+}
+
+impl Row {
+    fn asked(self, calls: u64) -> Self {
+        Self { calls, ..self }
+    }
+}
+
+fn gone(reason: &'static str, since: Since) -> Expected {
+    Expected::Gone(reason, since)
+}
+
+fn gone_if_proven(reason: &'static str) -> Expected {
+    Expected::GoneIfProven(reason)
+}
+
+/// A retry may help, at no particular time.
+fn passing(reason: &'static str) -> Expected {
+    Expected::Failed {
+        reason,
+        retryable: true,
+        retry_after: None,
+    }
+}
+
+/// A retry may help after `seconds`.
+fn passing_after(reason: &'static str, seconds: u64) -> Expected {
+    Expected::Failed {
+        reason,
+        retryable: true,
+        retry_after: Some(seconds),
+    }
+}
+
+/// The same push fails again.
+fn lasting(reason: &'static str) -> Expected {
+    Expected::Failed {
+        reason,
+        retryable: false,
+        retry_after: None,
+    }
+}
+
+/// Holds all rows against one relay, each with a fresh device.
+async fn check(platform: Platform, proof: Proof, rows: Vec<Row>) {
+    let world = World::start().await;
+    let instance = world.relay.enroll().await;
+    for row in rows {
+        // A `sent` would be the proof that must be lacking.
+        if proof == Proof::None && matches!(row.expected, Expected::Sent) {
+            continue;
+        }
+        check_row(&world, &instance, platform, proof, row).await;
+    }
+}
+
+/// Holds each row against a relay of its own.
+async fn check_apart(platform: Platform, rows: Vec<Row>) {
+    for row in rows {
+        check(platform, Proof::Fresh, vec![row]).await;
+    }
+}
+
+async fn check_row(world: &World, instance: &Instance, platform: Platform, proof: Proof, row: Row) {
+    if proof == Proof::Fresh {
+        let before = push(world, instance, platform).await;
+        assert_eq!(before.word(), "sent", "before {}: {before:?}", row.name);
+    }
+    let asked = requests(world, platform);
+    script(world, platform, row.answer, row.calls);
+    let began = now_seconds(world);
+    let answer = push(world, instance, platform).await;
+    let ended = now_seconds(world);
+    let context = format!("{platform:?}, {proof:?}, {}: {answer:?}", row.name);
+    assert_eq!(answer.status, 200, "{context}");
+    assert_eq!(requests(world, platform) - asked, row.calls, "calls of {context}");
+    let mut body = answer.body.as_object().unwrap().clone();
+    if matches!(row.expected, Expected::Sent) {
+        body.remove("messageId");
+    }
+    check_since(&mut body, &row.expected, (began, ended), &context);
+    check_hint(&mut body, &row.expected, proof, &context);
+    assert_eq!(Value::from(body), rest(&row.expected, proof), "{context}");
+}
+
+/// Takes `invalidSince` out of the answer, if it is the right one.
+fn check_since(body: &mut Map<String, Value>, expected: &Expected, asked: (u64, u64), context: &str) {
+    let since = match expected {
+        Expected::Gone(_, since) => *since,
+        Expected::GoneIfProven(_) if body["result"] == "invalid_token" => Since::Asked,
+        Expected::Sent | Expected::GoneIfProven(_) | Expected::Failed { .. } => return,
+    };
+    let said = body
+        .remove("invalidSince")
+        .and_then(|said| UnixMillis::from_rfc3339(said.as_str()?));
+    let said = said.unwrap_or_else(|| panic!("no invalidSince: {context}"));
+    match since {
+        Since::Told(millis) => assert_eq!(said.0, millis, "{context}"),
+        Since::Asked => assert!((asked.0..=asked.1).contains(&said.seconds()), "{context}"),
+    }
+}
+
+/// Takes `retryAfterSeconds` out of the answer, if it is the right one.
+fn check_hint(body: &mut Map<String, Value>, expected: &Expected, proof: Proof, context: &str) {
+    let hint = match (expected, proof) {
+        (Expected::Failed { retry_after, .. }, _) => *retry_after,
+        (Expected::GoneIfProven(_), Proof::None) => Some(UNCONFIRMED_RETRY),
+        (Expected::GoneIfProven(_), Proof::Fresh) | (Expected::Gone(..) | Expected::Sent, _) => None,
+    };
+    let said = body.remove("retryAfterSeconds").and_then(|said| said.as_u64());
+    match hint {
+        None => assert_eq!(said, None, "{context}"),
+        Some(hint) => {
+            let bounds = hint.saturating_sub(HINT_SLACK).max(1)..=hint;
+            assert!(said.is_some_and(|said| bounds.contains(&said)), "{context}");
+        }
+    }
+}
+
+/// The answer without its times.
+fn rest(expected: &Expected, proof: Proof) -> Value {
+    match (expected, proof) {
+        (Expected::Sent, _) => json!({ "result": "sent" }),
+        (Expected::Gone(reason, _), _) | (Expected::GoneIfProven(reason), Proof::Fresh) => {
+            json!({ "result": "invalid_token", "reason": reason })
+        }
+        (Expected::GoneIfProven(_), Proof::None) => {
+            json!({ "result": "failed", "reason": "unconfirmed_token", "retryable": true })
+        }
+        (
+            Expected::Failed {
+                reason, retryable, ..
+            },
+            _,
+        ) => {
+            json!({ "result": "failed", "reason": reason, "retryable": retryable })
+        }
+    }
+}
+
+/// A push to a fresh device.
 async fn push(world: &World, instance: &Instance, platform: Platform) -> Answer {
-    let device = world.device(platform);
-    world
-        .relay
-        .push(instance, &device.push(&json!({ "title": "Hello" })))
-        .await
+    let body = world.device(platform).push(&json!({ "title": "Hello" }));
+    world.relay.push(instance, &body).await
 }
 
 fn script(world: &World, platform: Platform, behaviour: Behaviour, times: u64) {
@@ -35,586 +226,18 @@ fn script(world: &World, platform: Platform, behaviour: Behaviour, times: u64) {
     }
 }
 
-/// Each row after a `sent`, so that the guard has its proof; each with a fresh device. `times`: how often the provider
-/// is asked, the relay's own retry included.
-async fn check(platform: Platform, rows: Vec<(&str, u64, Behaviour, Expected)>) {
-    let world = World::start().await;
-    let instance = world.relay.enroll().await;
-    for (name, times, behaviour, (result, reason)) in rows {
-        assert_eq!(
-            push(&world, &instance, platform).await.word(),
-            "sent",
-            "before {name}"
-        );
-        script(&world, platform, behaviour, times);
-        let answer = push(&world, &instance, platform).await;
-        assert_eq!(
-            (answer.status.as_u16(), answer.word(), answer.reason()),
-            (200, result, reason),
-            "{name}: {answer:?}"
-        );
-        assert_eq!(
-            answer.body.get("invalidSince").is_some(),
-            result == "invalid_token",
-            "{name}: {answer:?}"
-        );
-        assert_eq!(
-            answer.body.get("retryable").is_some(),
-            result == "failed",
-            "{name}: {answer:?}"
-        );
+fn requests(world: &World, platform: Platform) -> u64 {
+    fn total<P: Provider>(simulator: &Simulator<P>) -> u64 {
+        simulator.requests().total()
+    }
+    match platform {
+        Platform::Ios | Platform::Macos => total(&world.simulators.apns),
+        Platform::Android => total(&world.simulators.fcm),
+        Platform::Windows => total(&world.simulators.wns),
     }
 }
 
-#[tokio::test]
-async fn every_answer_of_apns_has_its_verdict() {
-    let refused = |status, reason| apns::refused(status, reason);
-    check(
-        Platform::Ios,
-        vec![
-            (
-                "unregistered",
-                1,
-                apns::unregistered(1_700_000_000_000),
-                ("invalid_token", "unregistered"),
-            ),
-            (
-                "expired",
-                1,
-                apns::expired_token(1_700_000_000_000),
-                ("invalid_token", "expired_token"),
-            ),
-            (
-                "bad token",
-                1,
-                apns::bad_device_token(),
-                ("invalid_token", "bad_token"),
-            ),
-            (
-                "not for topic",
-                1,
-                apns::device_token_not_for_topic(),
-                ("invalid_token", "wrong_app"),
-            ),
-            (
-                "410, unknown",
-                1,
-                refused(410, "SomethingNew"),
-                ("failed", "unconfirmed_token"),
-            ),
-            (
-                "410, no body",
-                1,
-                Behaviour::status(410),
-                ("failed", "unconfirmed_token"),
-            ),
-            (
-                "400, unknown",
-                1,
-                refused(400, "SomethingNew"),
-                ("failed", "payload_rejected"),
-            ),
-            (
-                "400, html",
-                1,
-                Behaviour::html(400),
-                ("failed", "payload_rejected"),
-            ),
-            (
-                "collapse id",
-                1,
-                refused(400, "BadCollapseId"),
-                ("failed", "payload_rejected"),
-            ),
-            (
-                "topic",
-                1,
-                refused(400, "BadTopic"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "no topic",
-                1,
-                refused(400, "MissingTopic"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "topic disallowed",
-                1,
-                refused(400, "TopicDisallowed"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "priority",
-                1,
-                refused(400, "BadPriority"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "forbidden",
-                1,
-                refused(403, "Forbidden"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "key",
-                1,
-                refused(403, "InvalidProviderToken"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "clock",
-                1,
-                apns::expired_provider_token(),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "environment",
-                1,
-                refused(403, "BadEnvironmentKeyIdInToken"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "path",
-                1,
-                refused(404, "BadPath"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "404, unregistered",
-                1,
-                refused(404, "Unregistered"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "400, unregistered",
-                1,
-                refused(400, "Unregistered"),
-                ("failed", "payload_rejected"),
-            ),
-            (
-                "403, bad token",
-                1,
-                refused(403, "BadDeviceToken"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "method",
-                1,
-                refused(405, "MethodNotAllowed"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "too large",
-                1,
-                refused(413, "PayloadTooLarge"),
-                ("failed", "payload_rejected"),
-            ),
-            (
-                "device rate",
-                1,
-                apns::too_many_requests(),
-                ("failed", "device_throttled"),
-            ),
-            (
-                "jwt rate",
-                1,
-                apns::too_many_provider_token_updates(),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "500 twice",
-                2,
-                apns::internal_server_error(),
-                ("failed", "provider_unavailable"),
-            ),
-            (
-                "503 twice",
-                2,
-                apns::service_unavailable(),
-                ("failed", "provider_unavailable"),
-            ),
-            (
-                "502 page",
-                1,
-                Behaviour::html(502),
-                ("failed", "provider_unavailable"),
-            ),
-            (
-                "redirect",
-                1,
-                Behaviour::status(302),
-                ("failed", "provider_unavailable"),
-            ),
-        ],
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn every_answer_of_fcm_has_its_verdict() {
-    let hint = RetryAfter::Seconds(1);
-    check(
-        Platform::Android,
-        vec![
-            (
-                "unregistered",
-                1,
-                fcm::unregistered(),
-                ("invalid_token", "unregistered"),
-            ),
-            ("bad token", 1, fcm::bad_token(), ("invalid_token", "bad_token")),
-            (
-                "bad token, named",
-                1,
-                fcm::bad_token_with_violation(),
-                ("invalid_token", "bad_token"),
-            ),
-            (
-                "other project",
-                1,
-                fcm::sender_id_mismatch(),
-                ("invalid_token", "wrong_app"),
-            ),
-            (
-                "404 without detail",
-                1,
-                fcm::not_found_without_fcm_error(),
-                ("failed", "relay_misconfigured"),
-            ),
-            ("data", 1, fcm::bad_data(), ("failed", "payload_rejected")),
-            ("size", 1, fcm::too_large(), ("failed", "payload_rejected")),
-            (
-                "third party",
-                1,
-                fcm::third_party_auth_error(),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "403",
-                1,
-                fcm::permission_denied(),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "device rate",
-                1,
-                fcm::device_quota(hint),
-                ("failed", "device_throttled"),
-            ),
-            ("500", 1, fcm::internal(), ("failed", "provider_unavailable")),
-            (
-                "503",
-                1,
-                fcm::unavailable(RetryAfter::Absent),
-                ("failed", "provider_unavailable"),
-            ),
-            (
-                "502 page",
-                1,
-                fcm::html_bad_gateway(),
-                ("failed", "provider_unavailable"),
-            ),
-            (
-                "429",
-                1,
-                fcm::project_quota(RetryAfter::Absent),
-                ("failed", "provider_throttled"),
-            ),
-        ],
-    )
-    .await;
-    // What follows a refused token that was fresh is refused too, for a while.
-    let twice = (
-        "401 twice",
-        2,
-        fcm::unauthenticated(),
-        ("failed", "relay_misconfigured"),
-    );
-    check(Platform::Android, vec![twice]).await;
-}
-
-#[tokio::test]
-async fn every_answer_of_wns_has_its_verdict() {
-    check(
-        Platform::Windows,
-        vec![
-            (
-                "not found",
-                1,
-                wns::not_found(),
-                ("invalid_token", "unregistered"),
-            ),
-            (
-                "expired",
-                1,
-                wns::channel_expired(),
-                ("invalid_token", "expired_token"),
-            ),
-            (
-                "revoked",
-                1,
-                wns::channel_revoked(),
-                ("invalid_token", "unregistered"),
-            ),
-            ("unclear 410", 1, wns::gone(), ("invalid_token", "unregistered")),
-            ("other app", 1, wns::forbidden(), ("invalid_token", "wrong_app")),
-            (
-                "domain blocked",
-                1,
-                wns::domain_blocked(),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "404 of a proxy",
-                1,
-                wns::bare(404),
-                ("failed", "provider_unavailable"),
-            ),
-            (
-                "410 of a proxy",
-                1,
-                wns::bare(410),
-                ("failed", "provider_unavailable"),
-            ),
-            (
-                "403 of a proxy",
-                1,
-                wns::bare(403),
-                ("failed", "provider_unavailable"),
-            ),
-            (
-                "redirect",
-                1,
-                wns::redirect(307, "https://localhost/"),
-                ("failed", "provider_unavailable"),
-            ),
-            (
-                "throttled",
-                1,
-                wns::throttled(RetryAfter::Absent),
-                ("failed", "device_throttled"),
-            ),
-            (
-                "200, throttled",
-                1,
-                wns::channel_throttled(),
-                ("failed", "device_throttled"),
-            ),
-            ("200, dropped", 1, wns::dropped(), ("failed", "dropped")),
-            ("400", 1, wns::refused(400, "bad"), ("failed", "payload_rejected")),
-            (
-                "413",
-                1,
-                wns::refused(413, "too large"),
-                ("failed", "payload_rejected"),
-            ),
-            (
-                "405",
-                1,
-                wns::refused(405, "method"),
-                ("failed", "relay_misconfigured"),
-            ),
-            (
-                "401 twice",
-                2,
-                wns::unauthorized(),
-                ("failed", "relay_misconfigured"),
-            ),
-        ],
-    )
-    .await;
-    let rows = vec![(
-        "503",
-        1,
-        wns::unavailable(RetryAfter::Absent),
-        ("failed", "provider_unavailable"),
-    )];
-    check(Platform::Windows, rows).await;
-}
-
-#[tokio::test]
-async fn without_a_sent_in_the_last_day_a_conditional_verdict_is_unconfirmed_and_a_certain_one_holds() {
-    let rows = [
-        (
-            Platform::Ios,
-            apns::bad_device_token(),
-            "failed",
-            "unconfirmed_token",
-        ),
-        (
-            Platform::Ios,
-            apns::device_token_not_for_topic(),
-            "failed",
-            "unconfirmed_token",
-        ),
-        (
-            Platform::Ios,
-            apns::unregistered(1_700_000_000_000),
-            "invalid_token",
-            "unregistered",
-        ),
-        (Platform::Android, fcm::bad_token(), "failed", "unconfirmed_token"),
-        (
-            Platform::Android,
-            fcm::sender_id_mismatch(),
-            "failed",
-            "unconfirmed_token",
-        ),
-        (
-            Platform::Android,
-            fcm::unregistered(),
-            "invalid_token",
-            "unregistered",
-        ),
-        (Platform::Windows, wns::forbidden(), "failed", "unconfirmed_token"),
-        (Platform::Windows, wns::gone(), "failed", "unconfirmed_token"),
-        (
-            Platform::Windows,
-            wns::channel_expired(),
-            "invalid_token",
-            "expired_token",
-        ),
-    ];
-    let world = World::start().await;
-    let instance = world.relay.enroll().await;
-    for (platform, behaviour, result, reason) in rows {
-        script(&world, platform, behaviour, 1);
-        let answer = push(&world, &instance, platform).await;
-        assert_eq!(
-            (answer.word(), answer.reason()),
-            (result, reason),
-            "{platform:?} {answer:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn the_fourth_conditional_token_in_a_row_is_unconfirmed_until_the_next_sent() {
-    let world = World::start().await;
-    let instance = world.relay.enroll().await;
-    assert_eq!(push(&world, &instance, Platform::Ios).await.word(), "sent");
-    script(&world, Platform::Ios, apns::bad_device_token(), 4);
-    for expected in ["invalid_token", "invalid_token", "invalid_token", "failed"] {
-        assert_eq!(push(&world, &instance, Platform::Ios).await.word(), expected);
-    }
-    assert_eq!(push(&world, &instance, Platform::Macos).await.word(), "sent");
-    script(&world, Platform::Ios, apns::bad_device_token(), 1);
-    assert_eq!(
-        push(&world, &instance, Platform::Ios).await.reason(),
-        "unconfirmed_token",
-        "another topic proves nothing"
-    );
-    assert_eq!(push(&world, &instance, Platform::Ios).await.word(), "sent");
-    script(&world, Platform::Ios, apns::bad_device_token(), 1);
-    assert_eq!(
-        push(&world, &instance, Platform::Ios).await.word(),
-        "invalid_token"
-    );
-}
-
-#[tokio::test]
-async fn apns_own_timestamp_is_handed_on_to_the_millisecond() {
-    let world = World::start().await;
-    let instance = world.relay.enroll().await;
-    script(&world, Platform::Ios, apns::unregistered(1_700_000_000_123), 1);
-    let answer = push(&world, &instance, Platform::Ios).await;
-    assert_eq!(answer.body["invalidSince"], "2023-11-14T22:13:20.123Z");
-}
-
-#[tokio::test]
-async fn a_malformed_token_reaches_no_provider() {
-    let world = World::start().await;
-    let instance = world.relay.enroll().await;
-    let body = |platform: &str, token: &str| -> Value {
-        json!({ "platform": platform, "deviceToken": token, "encryptedPayload": "sealed" })
-    };
-    for (platform, token) in [
-        ("ios", "not hexadecimal"),
-        ("macos", "abc"),
-        ("android", "two words"),
-    ] {
-        let answer = world.relay.push(&instance, &body(platform, token)).await;
-        assert_eq!(
-            (answer.word(), answer.reason()),
-            ("invalid_token", "malformed_token"),
-            "{platform}"
-        );
-    }
-    let elsewhere = body("windows", "https://evil.example/?token=a");
-    let answer = world.relay.push(&instance, &elsewhere).await;
-    assert_eq!(
-        (answer.word(), answer.reason()),
-        ("failed", "unconfirmed_token"),
-        "the host rule may be what is wrong"
-    );
-    assert_eq!(push(&world, &instance, Platform::Windows).await.word(), "sent");
-    let answer = world
-        .relay
-        .push(&instance, &body("windows", "https://evil.example/?token=b"))
-        .await;
-    assert_eq!(
-        (answer.word(), answer.reason()),
-        ("invalid_token", "malformed_token")
-    );
-    let simulators = &world.simulators;
-    assert_eq!(
-        (
-            simulators.apns.requests().total(),
-            simulators.fcm.requests().total()
-        ),
-        (0, 0)
-    );
-    assert_eq!(simulators.wns.requests().total(), 1);
-}
-
-#[tokio::test]
-async fn a_hint_of_the_provider_is_handed_on_and_a_burst_of_retries_costs_no_call() {
-    let world = World::start().await;
-    let instance = world.relay.enroll().await;
-    let dated = std::time::SystemTime::UNIX_EPOCH
-        + Duration::from_secs(world.simulators.clock().unix_seconds() as u64 + 38);
-    for hint in [
-        RetryAfter::Seconds(37),
-        RetryAfter::Text(httpdate::fmt_http_date(dated)),
-    ] {
-        let world = World::start().await;
-        let other = world.relay.enroll().await;
-        script(&world, Platform::Android, fcm::project_quota(hint), 1);
-        let first = push(&world, &other, Platform::Android).await;
-        assert_eq!(first.reason(), "provider_throttled");
-        let seconds = first.body["retryAfterSeconds"].as_u64().unwrap();
-        assert!((30..=38).contains(&seconds), "{first:?}");
-        for _ in 0..50 {
-            let held = push(&world, &other, Platform::Android).await;
-            assert_eq!((held.word(), held.reason()), ("failed", "provider_throttled"));
-            assert!(held.body["retryAfterSeconds"].as_u64().unwrap() <= seconds);
-        }
-        assert_eq!(world.simulators.fcm.requests().total(), 1);
-        assert_eq!(
-            push(&world, &other, Platform::Ios).await.word(),
-            "sent",
-            "other providers go on"
-        );
-    }
-    let device = world.device(Platform::Android);
-    let body = device.push(&json!({ "title": "Hello" }));
-    script(
-        &world,
-        Platform::Android,
-        fcm::device_quota(RetryAfter::Seconds(37)),
-        1,
-    );
-    for _ in 0..5 {
-        assert_eq!(
-            world.relay.push(&instance, &body).await.reason(),
-            "device_throttled"
-        );
-    }
-    assert_eq!(world.simulators.fcm.requests().total(), 1);
-    assert_eq!(
-        push(&world, &instance, Platform::Android).await.word(),
-        "sent",
-        "other devices go on"
-    );
+/// The wall clock, which the simulators share with the relay as long as nobody moves theirs.
+fn now_seconds(world: &World) -> u64 {
+    u64::try_from(world.simulators.clock().unix_seconds()).unwrap()
 }
