@@ -344,9 +344,10 @@ impl PushAnswer {
         }
     }
 
-    /// Whether a repeat under the same idempotency key gets this answer again: all but what may succeed later.
+    /// Whether a repeat under the same idempotency key gets this answer again: all but what may succeed later, and
+    /// what says nothing about the push itself. A relay's own fault may be mended long before the key is forgotten.
     pub fn is_final(&self) -> bool {
-        self.retryable != Some(true)
+        self.retryable != Some(true) && self.reason != Some(Reason::RelayMisconfigured)
     }
 
     fn bare(result: PushResult, reason: Option<Reason>) -> Self {

@@ -6,8 +6,8 @@ use sovereign_relay_protocol::redacted::Redacted;
 
 use super::{Ports, StartError};
 use crate::{
-    auth::{self, Authority, Secrets, authority},
-    config::{self, Config},
+    auth::{Authority, Secrets, authority},
+    config::Config,
     store::embedded::{DataDir, EmbeddedStore},
 };
 
@@ -29,7 +29,7 @@ impl Records {
         let authority = Authority::open(authority::Parts {
             store: store.clone(),
             secrets: Some(Secrets::new(secret, config.enrollment.previous_secrets.clone())?),
-            mode: enrollment_mode(config.enrollment.mode),
+            mode: config.enrollment.mode,
             entropy: ports.entropy.clone(),
         });
         Ok(Self {
@@ -37,13 +37,5 @@ impl Records {
             authority: Arc::new(authority.await?),
             admin_token,
         })
-    }
-}
-
-fn enrollment_mode(configured: config::EnrollmentMode) -> auth::EnrollmentMode {
-    match configured {
-        config::EnrollmentMode::Open => auth::EnrollmentMode::Open,
-        config::EnrollmentMode::Invite => auth::EnrollmentMode::Invite,
-        config::EnrollmentMode::Closed => auth::EnrollmentMode::Closed,
     }
 }

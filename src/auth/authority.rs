@@ -25,26 +25,16 @@ use super::{
     keys::{KeyRing, Secrets},
     revocations::{Ask, Check, Revocations, Rotation, decide},
 };
-use crate::store::{
-    Enrolled, InviteHash, NewEnrollment, Store, Swap,
-    revocation::{Cause, Entry, Gone, Kid, State},
+use crate::{
+    config::EnrollmentMode,
+    store::{
+        Enrolled, InviteHash, NewEnrollment, Store, Swap,
+        revocation::{Cause, Entry, Gone, Kid, State},
+    },
 };
 
 /// Tries of a rotation that others' rotations of the same instance get in the way of.
 const ROTATION_TRIES: usize = 8;
-
-/// Who may enroll: `RELAY_ENROLLMENT`.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EnrollmentMode {
-    /// Anyone, within the limits.
-    #[default]
-    Open,
-    /// Who has an invite.
-    Invite,
-    /// Nobody.
-    Closed,
-}
 
 /// The holder of a valid key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -207,11 +197,6 @@ impl Authority {
         self.end(caller.instance, Cause::Withdrawn, now, true).await?;
         tracing::info!(instance = %caller.instance, "withdrawn");
         Ok(())
-    }
-
-    /// Who may enroll.
-    pub fn mode(&self) -> EnrollmentMode {
-        self.mode
     }
 
     /// Whether there is an enrollment secret; without one `/readyz` says so.

@@ -16,7 +16,7 @@ pub mod keys;
 pub mod operator;
 mod revocations;
 
-pub use authority::{Authority, Caller, Enrollment, EnrollmentMode};
+pub use authority::{Authority, Caller, Enrollment};
 pub use derived::DerivedKeys;
 pub use error::{EnrollError, KeyError, RotateError, WithdrawError};
 pub use keys::{SecretError, SecretWarning, Secrets};

@@ -53,9 +53,6 @@ pub struct InstanceView {
     /// Absent: no enrollment is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enrolled_at: Option<UnixMillis>,
-    /// The number shared by enrollments of one address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<u64>,
     /// Pushes `sent`.
     pub sent: u64,
     /// Absent: never used.
@@ -276,7 +273,6 @@ fn view(record: Record, entry: Option<&Entry>) -> InstanceView {
         name: record.name.map(|name| name.expose().to_owned()),
         contact: record.contact.map(|contact| contact.expose().to_owned()),
         enrolled_at: record.enrolled_at,
-        group: record.group,
         sent: record.sent,
         last_used_at: record.last_used_at,
         per_minute: record.per_minute,

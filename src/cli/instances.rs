@@ -23,6 +23,8 @@ pub(crate) enum Command {
     /// Withdraw an instance's keys for good (401); it has to enroll anew
     Revoke(One),
     /// Set how many pushes a minute an instance may send
+    ///
+    /// More than the default also takes it out of the limit and the turn that young instances of one address share.
     Limit(Limit),
 }
 

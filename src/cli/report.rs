@@ -92,7 +92,6 @@ mod tests {
             name: Some("Chess club\u{1b}[2J".to_owned()),
             contact: Some("admin@chess.example".to_owned()),
             enrolled_at: Some(UnixMillis(0)),
-            group: None,
             sent: 7,
             last_used_at: None,
             per_minute: None,

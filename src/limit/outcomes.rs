@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt as _, future::BoxFuture};
-use moka::sync::Cache;
+use moka::{policy::EvictionPolicy, sync::Cache};
 use sovereign_relay_actors::{
     idempotency::{OutcomeMemory, REMEMBERED, Remembered},
     now::Now,
 };
 
-/// Outcomes remembered, about 250 bytes each: ten minutes of 160 keyed pushes a second. Beyond, the least used go,
-/// and a repeat of theirs is a new push.
+/// Outcomes remembered, about 250 bytes each: ten minutes of 160 keyed pushes a second. Beyond, those go that were
+/// not asked for the longest, and a repeat of theirs is a new push.
 const OUTCOMES: u64 = 100_000;
 
 /// Outcomes in memory.
@@ -26,10 +26,12 @@ struct Kept {
 impl EmbeddedOutcomes {
     /// Nothing remembered.
     pub fn new() -> Self {
-        // The cache evicts by its own clock; whether an outcome still holds is decided by ours.
+        // The cache evicts by its own clock; whether an outcome still holds is decided by ours. Its default policy would
+        // turn a fresh outcome away while it is full, and that is the one whose caller is about to repeat it.
         Self {
             cache: Cache::builder()
                 .max_capacity(OUTCOMES)
+                .eviction_policy(EvictionPolicy::lru())
                 .time_to_live(REMEMBERED)
                 .build(),
         }

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! admit   suspension 403 - size 413 - concurrency 429
-//!         (idempotency, which waits for others, is the shell's)
+//!         (idempotency, which waits for others, is the shell's; a replay ends there: it is no push, so it costs
+//!         nothing of the rate limits, only a place among those at the same time)
 //! decide  rate limits 429 - platform configured 503 - dead-token memory - token shape - the lane
 //! settle  what the lane answered
 //! ```
@@ -79,6 +80,8 @@ pub(crate) struct InstanceState {
     rules: Arc<Rules>,
     enrolled_at: Option<UnixMillis>,
     group: Option<u64>,
+    /// The operator allows it more than the default.
+    trusted: bool,
     suspension: Option<Suspension>,
     sent: u64,
     budgets: Budgets,
@@ -96,6 +99,7 @@ impl InstanceState {
             rules,
             enrolled_at: None,
             group: None,
+            trusted: false,
             suspension: None,
             sent: 0,
             pressure: Pressure::new(),
@@ -111,12 +115,9 @@ impl InstanceState {
         if pardoned {
             self.pressure.pardon();
         }
-        self.budgets.set_rate(
-            standing
-                .as_ref()
-                .and_then(|known| known.per_minute)
-                .unwrap_or(self.rules.per_minute),
-        );
+        let per_minute = standing.as_ref().and_then(|known| known.per_minute);
+        self.trusted = per_minute.is_some_and(|limit| limit > self.rules.per_minute);
+        self.budgets.set_rate(per_minute.unwrap_or(self.rules.per_minute));
         self.enrolled_at = standing.as_ref().and_then(|known| known.enrolled_at);
         self.group = standing.as_ref().and_then(|known| known.group);
         // What was sent since the store was last told is counted here alone.
@@ -265,8 +266,12 @@ impl InstanceState {
     }
 
     /// The group whose budget and turn a young instance shares. Without an enrollment on record the key decides,
-    /// and such an instance stays what its key says.
+    /// and such an instance stays what its key says. An operator's limit above the default takes an instance out, or
+    /// it could never send as much as it was given; a lower one is a restraint and loosens nothing.
     fn young_group(&self, newcomer: Newcomer, now: Now) -> Option<u64> {
+        if self.trusted {
+            return None;
+        }
         match (self.enrolled_at, newcomer) {
             (Some(at), _) => {
                 let age_millis = now.unix.0.saturating_sub(at.0);

@@ -11,7 +11,6 @@ use std::sync::{
 
 use actix::{Addr, ArbiterHandle, Context, dev::channel::channel};
 use dashmap::{DashMap, Entry};
-use metrics::counter;
 use sovereign_relay_protocol::id::InstanceId;
 use tracing::error;
 
@@ -107,7 +106,6 @@ impl Directory {
             return;
         }
         self.restarts.fetch_add(1, Ordering::Relaxed);
-        counter!("relay_actor_restarts_total").increment(1);
         error!(%instance, "the instance's actor panicked");
         if seat.slots.all_free() {
             self.leave(instance, generation);

@@ -4,7 +4,7 @@ use serde_json::json;
 use sovereign_relay_protocol::limits;
 
 use super::kit::{Relay, Request, Setup};
-use crate::auth::EnrollmentMode;
+use crate::config::EnrollmentMode;
 
 #[actix_web::test]
 async fn an_instance_enrolls_without_a_body_and_with_one() {

@@ -7,7 +7,7 @@ use sovereign_relay_actors::push::Refusal;
 
 use super::kit::{Answer, Relay, Request, Setup, exchange, listener_limits};
 use crate::{
-    auth::EnrollmentMode,
+    config::EnrollmentMode,
     http::{bind_app, observer, post},
     shutdown::Phase,
 };

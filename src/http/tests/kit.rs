@@ -29,8 +29,9 @@ use tokio::sync::watch;
 pub(crate) use super::wire::{Answer, Request, exchange, message, read_answer};
 
 use crate::{
-    auth::{Authority, EnrollmentMode, Secrets, authority::Parts},
+    auth::{Authority, Secrets, authority::Parts},
     clock::SystemClock,
+    config::EnrollmentMode,
     entropy::SystemEntropy,
     http::{
         self, ListenerLimits,

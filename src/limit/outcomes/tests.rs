@@ -61,3 +61,21 @@ fn a_flood_of_keys_does_not_grow_the_memory() {
     }
     assert!(memory.entries() <= OUTCOMES);
 }
+
+#[test]
+fn a_full_memory_of_much_repeated_outcomes_still_keeps_the_newest() {
+    let memory = EmbeddedOutcomes::new();
+    let room = u128::from(OUTCOMES);
+    for key in 0..room {
+        put(&memory, key, outcome(1), START);
+    }
+    for key in (0..room).chain(0..room) {
+        get(&memory, key, START);
+    }
+    for key in room..room + 1000 {
+        put(&memory, key, outcome(1), START);
+    }
+    assert!(memory.entries() <= OUTCOMES);
+    let forgotten = (room..room + 1000).find(|&key| get(&memory, key, START).is_none());
+    assert_eq!(forgotten, None, "a repeat of it would be pushed twice");
+}

@@ -11,7 +11,7 @@ use std::{
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::Arc,
+    sync::{Arc, Once},
 };
 
 use futures_util::future::BoxFuture;
@@ -134,7 +134,9 @@ fn open_database(path: &Path) -> Result<Database, OpenError> {
     builder.set_cache_size(CACHE_BYTES);
     // Every page's checksum, at every start: an entry that rot has taken must not be missed in silence.
     builder.set_check_integrity_on_open(true);
-    builder.set_repair_callback(|_| tracing::info!("the store is being verified"));
+    // The library calls back at each step of its progress.
+    let told = Once::new();
+    builder.set_repair_callback(move |_| told.call_once(|| tracing::info!("the store is being verified")));
     // A damaged file can make the library panic as well as fail; either way the operator gets the same sentence.
     let open = || {
         builder

@@ -52,6 +52,19 @@ fn enrollment(number: u8) -> NewEnrollment {
     }
 }
 
+#[test]
+fn the_verification_at_the_start_is_told_once() {
+    let (store, directory) = fresh();
+    drop(store);
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let lines = tracing_subscriber::fmt()
+        .with_writer(Arc::new(log.reopen().unwrap()))
+        .finish();
+    tracing::subscriber::with_default(lines, || open(&directory).map(drop)).unwrap();
+    let told = fs::read_to_string(log.path()).unwrap();
+    assert_eq!(told.matches("the store is being verified").count(), 1, "{told}");
+}
+
 #[tokio::test]
 async fn everything_is_there_after_a_restart_counters_too() {
     let (store, directory) = fresh();

@@ -248,6 +248,29 @@ fn young_instances_of_one_address_share_1200_a_minute_and_a_turn() {
 }
 
 #[test]
+fn an_operators_limit_above_the_default_takes_a_young_instance_out_of_its_group_and_a_lower_one_does_not() {
+    let shared = Shared::new();
+    let limited = |per_minute| {
+        state(Some(Standing {
+            per_minute: Some(per_minute),
+            ..young()
+        }))
+    };
+    let mut raised = limited(3_000);
+    let taken = (0..)
+        .take_while(|&token| passes(&mut raised, &shared, token, START))
+        .count();
+    assert_eq!(taken, 3_000);
+    let own_turn = TurnKey::Instance(InstanceId::from_bytes(ID));
+    let later = START.plus(60 * SECOND);
+    assert_eq!(turn(decide(&mut raised, &shared, 1, later)), own_turn);
+    for per_minute in [1, 599, 600] {
+        let mut held = limited(per_minute);
+        assert_eq!(turn(decide(&mut held, &shared, 1, later)), TurnKey::Group(5));
+    }
+}
+
+#[test]
 fn an_instance_is_grown_when_it_is_a_day_old_and_has_a_hundred_sent() {
     let shared = Shared::new();
     let mut one = state(Some(young()));

@@ -58,6 +58,24 @@ fn a_transient_outcome_is_given_to_those_who_wait_and_not_remembered() {
 }
 
 #[test]
+fn a_fault_of_the_relay_is_not_remembered_though_it_is_not_retryable() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.lane.open(2);
+        for _ in 0..2 {
+            let failed = bench
+                .registry
+                .push(instance(1), keyed(MISCONFIGURED, 1))
+                .await
+                .unwrap();
+            assert_eq!(failed.answer.reason, Some(Reason::RelayMisconfigured));
+            assert!(!failed.replayed);
+        }
+        assert_eq!(bench.lane.calls(), 2);
+    });
+}
+
+#[test]
 fn a_refusal_is_not_remembered() {
     run(|| async {
         let bench = Bench::new();

@@ -44,6 +44,8 @@ pub(super) const GONE: u128 = 410;
 pub(super) const LAST_GONE: u128 = 420;
 /// A push to this token is answered `failed`, retryable.
 pub(super) const BUSY: u128 = 429;
+/// A push to this token is refused for a fault of the relay's.
+pub(super) const MISCONFIGURED: u128 = 403;
 /// A push to this token finds no provider.
 pub(super) const UNREACHABLE: u128 = 502;
 /// A push to this token finds a full queue.
@@ -127,6 +129,7 @@ impl Door for TestDoor {
                     Verdict::Answer(PushAnswer::invalid_token(Reason::Unregistered, UnixMillis(5)))
                 }
                 BUSY => Verdict::Answer(PushAnswer::failed(Reason::ProviderUnavailable, true, None)),
+                MISCONFIGURED => Verdict::Answer(PushAnswer::failed(Reason::RelayMisconfigured, false, None)),
                 UNREACHABLE => Verdict::Unreachable { retry_after },
                 OVERLOADED => Verdict::Overloaded { retry_after },
                 _ => Verdict::Answer(PushAnswer::sent(None)),

@@ -22,9 +22,8 @@ use sovereign_relay_protocol::{
 
 use super::super::{DataDir, EmbeddedStore};
 use crate::{
-    auth::{
-        Authority, EnrollError, Enrollment, EnrollmentMode, KeyError, RotateError, Secrets, authority::Parts,
-    },
+    auth::{Authority, EnrollError, Enrollment, KeyError, RotateError, Secrets, authority::Parts},
+    config::EnrollmentMode,
     entropy::SystemEntropy,
 };
 
