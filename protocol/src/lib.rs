@@ -5,7 +5,8 @@
 //!
 //! Where to look: [`push`] (one notification and its answer), [`enroll`] (instances and their keys),
 //! [`error`] (stable codes), [`token`] (shapes of device tokens), [`envelope`] (what the providers are sent),
-//! [`seal`] (the sealed payload that only the device can open), [`limits`] (every number, with its reason).
+//! [`seal`] (the sealed payload that only the device can open), [`signal`] (signaling sessions and their frames),
+//! [`limits`] (every number, with its reason).
 
 pub mod batch;
 pub mod capabilities;
@@ -19,5 +20,6 @@ pub mod platform;
 pub mod push;
 pub mod redacted;
 pub mod seal;
+pub mod signal;
 pub mod time;
 pub mod token;

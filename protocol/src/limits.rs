@@ -65,3 +65,52 @@ pub const ROTATION_GRACE_SECONDS_MAX: u64 = 30 * 24 * 3600;
 pub const UNUSED_RECORD_DAYS: u64 = 7;
 /// Days an enrollment record lives after its last use.
 pub const USED_RECORD_DAYS: u64 = 90;
+/// Shortest, default and longest life of a signaling session, in seconds: a handshake takes seconds, a person who has
+/// to fetch a device minutes.
+pub const SESSION_SECONDS_MIN: u32 = 30;
+/// See [`SESSION_SECONDS_MIN`].
+pub const SESSION_SECONDS: u32 = 120;
+/// See [`SESSION_SECONDS_MIN`].
+pub const SESSION_SECONDS_MAX: u32 = 600;
+/// Fewest characters of a rendezvous: 128 bits in base64url, fewer could be guessed.
+pub const RENDEZVOUS_CHARS_MIN: usize = 22;
+/// Most characters of a rendezvous.
+pub const RENDEZVOUS_CHARS_MAX: usize = 128;
+/// Longest signaling frame, in bytes: an offer with many media sections and its sealing fits.
+pub const SIGNAL_FRAME_BYTES: usize = 32 * 1024;
+/// Longest frame before `welcome`, in bytes: a `hello` has well under 1 KiB.
+pub const HELLO_BYTES: usize = 4 * 1024;
+/// Most messages that wait for one receiver.
+pub const MAILBOX_MESSAGES: usize = 256;
+/// Most bytes that wait for one receiver.
+pub const MAILBOX_BYTES: usize = 512 * 1024;
+/// Messages a second of one slot.
+pub const MESSAGES_PER_SECOND: u32 = 20;
+/// Messages of one slot at once: an offer and all its candidates.
+pub const MESSAGES_BURST: u32 = 60;
+/// Most messages of a session, both ways together.
+pub const SESSION_MESSAGES: u32 = 4096;
+/// Page loads (binds by a new `cid`) a minute of one slot.
+pub const NEW_CONNECTIONS_PER_MINUTE: u32 = 10;
+/// Resumes a minute of one slot.
+pub const RESUMES_PER_MINUTE: u32 = 60;
+/// Retired connection secrets that are remembered for each slot.
+pub const RETIRED_CONNECTIONS: usize = 16;
+/// A lost peer is told of after so many seconds: most come back sooner.
+pub const AWAY_AFTER_SECONDS: u64 = 2;
+/// A lost peer counts as gone after so many seconds.
+pub const GRACE_SECONDS: u64 = 30;
+/// A session in which both said goodbye ends after so many seconds.
+pub const BOTH_LEFT_SECONDS: u64 = 5;
+/// Seconds between the relay's pings: proxies and carriers forget a silent connection after 30 s or more.
+pub const HEARTBEAT_SECONDS: u64 = 25;
+/// Seconds of silence after which a connection is closed.
+pub const SILENCE_SECONDS: u64 = 60;
+/// Live sessions of one instance.
+pub const SESSIONS_PER_INSTANCE: u32 = 500;
+/// Sessions that one instance makes in a minute.
+pub const SESSIONS_PER_MINUTE: u32 = 120;
+/// Most bytes in all mailboxes of one instance.
+pub const INSTANCE_MAILBOX_BYTES: usize = 32 * 1024 * 1024;
+/// Most bytes in all mailboxes.
+pub const ALL_MAILBOX_BYTES: usize = 256 * 1024 * 1024;
