@@ -1,5 +1,5 @@
-//! Tells the operator that FCM or WNS refuses the relay itself, or can't be reached: counted each time, logged now and
-//! then, since the same answer comes to every push.
+//! Tells the operator that FCM or WNS refuses the relay itself, can't be reached or isn't understood: counted, and
+//! logged now and then, since the same comes to every push.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -7,6 +7,8 @@ use std::{
 };
 
 use metrics::counter;
+
+use super::http::BodyError;
 
 /// One line in this time says enough.
 const EVERY: Duration = Duration::from_secs(10);
@@ -27,6 +29,7 @@ pub(crate) struct Alarms {
     provider: &'static str,
     refusals: Pace,
     dials: Pace,
+    bodies: Pace,
 }
 
 impl Alarms {
@@ -35,6 +38,7 @@ impl Alarms {
             provider,
             refusals: Pace::default(),
             dials: Pace::default(),
+            bodies: Pace::default(),
         }
     }
 
@@ -66,6 +70,15 @@ impl Alarms {
                 cause = cause(),
                 "provider not reached, trying again"
             );
+        }
+    }
+
+    /// The head of an answer came and its body could not be read.
+    pub(crate) fn unreadable(&self, status: u16, cause: BodyError, now: Duration) {
+        let provider = self.provider;
+        counter!("relay_provider_unreadable_answers_total", "provider" => provider).increment(1);
+        if self.bodies.due(now) {
+            tracing::warn!(provider, status, %cause, "the body of the provider's answer could not be read");
         }
     }
 }

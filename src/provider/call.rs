@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use reqwest::{
-    RequestBuilder,
+    RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap},
 };
 use sovereign_relay_actors::ports::{Clock, Entropy, Failure, Health, Hold, Outcome};
@@ -23,6 +23,7 @@ use super::{
     alarm::{Alarms, Refusal},
     http::{SendError, classify, read_body, watched_body},
     oauth::{AccessToken, TokenError, TokenKeeper},
+    retry_after::retry_after,
 };
 
 /// Error answers of the providers are under 4 KiB; what is longer is not theirs.
@@ -102,7 +103,11 @@ impl Caller {
                 Err(error) => return without_token(error),
             };
             match self.send(&token, deadline, request(), body.clone()).await {
-                Ok(answer) => match read(&answer) {
+                Ok(response) => match self
+                    .answer(response, deadline)
+                    .await
+                    .map_or_else(Reading::Outcome, |answer| read(&answer))
+                {
                     Reading::Outcome(outcome) => return outcome,
                     Reading::RelayRefused(refusal) => return self.refused(refusal),
                     Reading::TokenRefused(refusal) => {
@@ -137,7 +142,7 @@ impl Caller {
         deadline: Duration,
         request: RequestBuilder,
         body: Bytes,
-    ) -> Result<Answer, SendError> {
+    ) -> Result<Response, SendError> {
         let left = self.clock.now().until(deadline);
         let length = body.len();
         let (body, taken_up) = watched_body(body);
@@ -145,24 +150,37 @@ impl Caller {
             .header(AUTHORIZATION, token.header.clone())
             .header(CONTENT_LENGTH, length)
             .body(body);
-        let response = match timeout(left, request.send()).await {
-            Ok(Ok(response)) => response,
+        match timeout(left, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
                 let sorted = classify(&error, &taken_up);
                 self.note(sorted, error);
-                return Err(sorted);
+                Err(sorted)
             }
             // Still dialling, or waiting for a stream.
-            Err(_) if !taken_up.yet() => return Err(SendError::NotSent),
-            Err(_) => return Err(SendError::TimedOut),
-        };
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            Err(_) if !taken_up.yet() => Err(SendError::NotSent),
+            Err(_) => Err(SendError::TimedOut),
+        }
+    }
+
+    /// The rest of an answer. A success or a 5xx is told by its head, and is read as one with an empty body if that
+    /// is lost; a 4xx means something else with each body, so one without it is no answer about this push.
+    async fn answer(&self, response: Response, deadline: Duration) -> Result<Answer, Outcome> {
+        let (status, headers) = (response.status(), response.headers().clone());
         let rest = self.clock.now().until(deadline).min(BODY_TIME);
-        // The status alone still tells most; an unreadable body is read as an empty one, which no verdict of "gone"
-        // that needs a body is given for.
-        let body = read_body(response, ANSWER_LIMIT, rest).await.unwrap_or_default();
+        let body = match read_body(response, ANSWER_LIMIT, rest).await {
+            Ok(body) => body,
+            Err(error) => {
+                let now = self.clock.now();
+                self.alarms.unreadable(status.as_u16(), error, now.mono);
+                if status.is_client_error() {
+                    return Err(without_body(status, retry_after(&headers, now.unix)));
+                }
+                Bytes::new()
+            }
+        };
         Ok(Answer {
-            status,
+            status: status.as_u16(),
             headers,
             body,
         })
@@ -240,6 +258,21 @@ pub(crate) fn not_the_providers() -> Outcome {
     failed(Reason::ProviderUnavailable, true, Health::Answered)
 }
 
+/// A 4xx whose body was lost. Whom a 429 concerns was in it, so it holds nobody but this push.
+fn without_body(status: StatusCode, hint: Option<Duration>) -> Outcome {
+    let (reason, retry_after) = match status {
+        StatusCode::TOO_MANY_REQUESTS => (Reason::ProviderThrottled, hint),
+        _ => (Reason::ProviderUnavailable, None),
+    };
+    Outcome::Failed(Failure {
+        reason,
+        retryable: true,
+        retry_after,
+        hold: Hold::Nothing,
+        health: Health::Answered,
+    })
+}
+
 fn without_token(error: TokenError) -> Outcome {
     match error {
         TokenError::Unreachable => Outcome::Unreachable,
@@ -260,3 +293,6 @@ impl Reading {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -225,20 +225,36 @@ pub(crate) fn kind_of_failure(error: reqwest::Error) -> String {
     kind.map_or_else(|| "no more is known".to_owned(), |kind| kind.to_string())
 }
 
-/// Reads a body of at most `most` bytes within `limit`; what is longer or slower gives `None`.
-pub(crate) async fn read_body(response: Response, most: usize, limit: Duration) -> Option<Bytes> {
-    timeout(limit, read_all(response, most)).await.ok().flatten()
+/// Why an answer whose head came has no body that could be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub(crate) enum BodyError {
+    /// The connection or the stream ended within it.
+    #[error("cut off")]
+    Cut,
+    /// It is longer than any of the provider's.
+    #[error("too long")]
+    TooLong,
+    /// The rest did not come in time.
+    #[error("too slow")]
+    TooSlow,
 }
 
-async fn read_all(mut response: Response, most: usize) -> Option<Bytes> {
+/// Reads a body of at most `most` bytes within `limit`.
+pub(crate) async fn read_body(response: Response, most: usize, limit: Duration) -> Result<Bytes, BodyError> {
+    timeout(limit, read_all(response, most))
+        .await
+        .unwrap_or(Err(BodyError::TooSlow))
+}
+
+async fn read_all(mut response: Response, most: usize) -> Result<Bytes, BodyError> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.ok()? {
+    while let Some(chunk) = response.chunk().await.map_err(|_| BodyError::Cut)? {
         if body.len() + chunk.len() > most {
-            return None;
+            return Err(BodyError::TooLong);
         }
         body.extend_from_slice(&chunk);
     }
-    Some(Bytes::from(body))
+    Ok(Bytes::from(body))
 }
 
 #[cfg(test)]

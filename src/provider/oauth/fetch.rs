@@ -57,9 +57,11 @@ impl TokenEndpoint {
             TokenError::Unreachable
         })?;
         let status = response.status();
-        let body = read_body(response, BODY_LIMIT, FETCH_LIMIT)
-            .await
-            .unwrap_or_default();
+        let body = read_body(response, BODY_LIMIT, FETCH_LIMIT).await.map_err(|error| {
+            let status = status.as_u16();
+            tracing::warn!(provider, status, cause = %error, "the token endpoint's answer could not be read");
+            TokenError::Unavailable
+        })?;
         if status == StatusCode::OK
             && let Some(issued) = response::parse(&body)
         {

@@ -18,3 +18,8 @@ pub(crate) use self::{
     grant::Grant,
     keeper::{AccessToken, TokenError, TokenKeeper},
 };
+#[cfg(test)]
+pub(crate) use self::{
+    fetch::TokenSource,
+    response::{Issued, parse as issued},
+};

@@ -30,7 +30,7 @@ enum Seconds {
 }
 
 /// Reads a 200; `None` when it is no token, or one that is over already: asking again and again would not help.
-pub(super) fn parse(body: &[u8]) -> Option<Issued> {
+pub(crate) fn parse(body: &[u8]) -> Option<Issued> {
     let body: Body = serde_json::from_slice(body).ok()?;
     let sendable =
         !body.access_token.is_empty() && body.access_token.expose().bytes().all(|b| b.is_ascii_graphic());

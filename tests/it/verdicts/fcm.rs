@@ -121,13 +121,15 @@ fn almost_dead() -> Vec<Row> {
         row(
             "404, larger than any error",
             verdict::unregistered().padded_to(TOO_LARGE_FOR_AN_ERROR),
-            lasting(MISCONFIGURED),
+            passing(UNAVAILABLE),
         ),
+        row("404, cut", cut(verdict::unregistered()), passing(UNAVAILABLE)),
         row(
-            "404, cut",
-            verdict::unregistered().paced(Pace::CutAfter { bytes: 40 }),
-            lasting(MISCONFIGURED),
+            "403, cut",
+            cut(verdict::permission_denied()),
+            passing(UNAVAILABLE),
         ),
+        row("401, cut", cut(verdict::unauthenticated()), passing(UNAVAILABLE)),
         row("400, unregistered", unregistered(400), lasting(REJECTED)),
         row("403, unregistered", unregistered(403), lasting(MISCONFIGURED)),
         row(
@@ -137,6 +139,11 @@ fn almost_dead() -> Vec<Row> {
         ),
         row("410", Behaviour::status(410), lasting(MISCONFIGURED)),
     ]
+}
+
+/// The connection ends within the body.
+fn cut(answer: Behaviour) -> Behaviour {
+    answer.paced(Pace::CutAfter { bytes: 40 })
 }
 
 /// INVALID_ARGUMENT that is about something else than the token, or not surely about it.
@@ -172,6 +179,7 @@ fn almost_bad_tokens() -> Vec<Row> {
             ],
         ),
         row("400, html", Behaviour::html(400), lasting(REJECTED)),
+        row("400, cut", cut(verdict::bad_data()), passing(UNAVAILABLE)),
         row("400, no body", Behaviour::status(400), lasting(REJECTED)),
         row("413", Behaviour::status(413), lasting(REJECTED)),
     ]
@@ -201,6 +209,11 @@ fn troubles() -> Vec<Row> {
             "device quota, no hint",
             verdict::device_quota(RetryAfter::Absent),
             passing_after("device_throttled", 60),
+        ),
+        row(
+            "429, cut",
+            cut(verdict::project_quota(RetryAfter::Seconds(37))),
+            passing_after("provider_throttled", 37),
         ),
         row("500", verdict::internal(), passing(UNAVAILABLE)),
         row(

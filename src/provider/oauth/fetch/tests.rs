@@ -79,6 +79,10 @@ async fn whatever_else_is_answered_is_refused_or_unavailable_and_never_a_token()
             TokenError::Unavailable,
         ),
         (
+            "HTTP/1.1 400 Bad Request\r\ncontent-length: 99\r\n\r\n{\"error\":\"invalid_grant\"",
+            TokenError::Unavailable,
+        ),
+        (
             "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
             TokenError::Unavailable,
         ),

@@ -1,0 +1,171 @@
+//! One push against small servers that damage their answers.
+
+use std::net::Ipv4Addr;
+
+use futures_util::future::BoxFuture;
+use sovereign_relay_actors::ports::Certainty;
+use sovereign_relay_protocol::time::UnixMillis;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+    runtime::Handle,
+    task::JoinHandle,
+};
+
+use super::*;
+use crate::{
+    clock::SystemClock,
+    entropy::SystemEntropy,
+    provider::{
+        http::{self, Options, causes},
+        oauth::{Issued, TokenSource, issued},
+        transport,
+    },
+};
+
+/// For a body that doesn't come whole in time; everything else is over in milliseconds.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// How an answer's body is lost.
+#[derive(Clone, Copy, Debug)]
+enum Damage {
+    Cut,
+    CutBetweenChunks,
+    TooLong,
+    Stalls,
+}
+
+const DAMAGES: [Damage; 4] = [
+    Damage::Cut,
+    Damage::CutBetweenChunks,
+    Damage::TooLong,
+    Damage::Stalls,
+];
+
+impl Damage {
+    fn answer(self, status: u16) -> String {
+        let start = r#"{"error":"#;
+        let (length, body) = match self {
+            Self::Cut | Self::Stalls => ("content-length: 100".to_owned(), start.to_owned()),
+            Self::CutBetweenChunks => (
+                "transfer-encoding: chunked".to_owned(),
+                format!("9\r\n{start}\r\n"),
+            ),
+            Self::TooLong => {
+                let body = format!("{start}{}", " ".repeat(ANSWER_LIMIT));
+                (format!("content-length: {}", body.len()), body)
+            }
+        };
+        format!("HTTP/1.1 {status} Some\r\nretry-after: 37\r\n{length}\r\n\r\n{body}")
+    }
+}
+
+/// Gives one answer and, if that stalls, keeps the connection.
+async fn serve(answer: String, stalls: bool) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"end") {
+            request.push(socket.read_u8().await.unwrap());
+        }
+        // The client may have seen enough before all is written.
+        let _ = socket.write_all(answer.as_bytes()).await;
+        let _ = socket.flush().await;
+        if stalls {
+            std::future::pending::<()>().await;
+        }
+    });
+    (url, server)
+}
+
+struct OneToken;
+
+impl TokenSource for OneToken {
+    fn fetch(&self, _: UnixMillis) -> BoxFuture<'_, Result<Issued, TokenError>> {
+        let token = issued(br#"{"access_token":"t","expires_in":3600}"#).unwrap();
+        Box::pin(std::future::ready(Ok(token)))
+    }
+}
+
+/// What one push comes to whose answer, had it a body, would be the end of the device.
+async fn deliver(url: &str) -> Outcome {
+    let ports: (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+    let deadline = ports.0.now().mono + PATIENCE;
+    let keeper = TokenKeeper::start(OneToken, ports.clone(), &Handle::current());
+    let http = http::client(&transport::tls_config(None).unwrap(), Options::tokens()).unwrap();
+    let caller = Caller::new("fcm", ports, causes);
+    let read = |answer: &Answer| {
+        Reading::Outcome(match answer.status {
+            400..=499 => gone(),
+            _ => failed(Reason::UnknownOutcome, true, Health::Answered),
+        })
+    };
+    caller
+        .deliver(&keeper, deadline, "end".into(), || http.post(url), read)
+        .await
+}
+
+fn gone() -> Outcome {
+    Outcome::Gone {
+        certainty: Certainty::Certain,
+        reason: Reason::Unregistered,
+        since: UnixMillis(0),
+    }
+}
+
+async fn damaged(status: u16, damage: Damage) -> Outcome {
+    let stalls = matches!(damage, Damage::Stalls);
+    let (url, server) = serve(damage.answer(status), stalls).await;
+    let outcome = deliver(&url).await;
+    server.abort();
+    outcome
+}
+
+#[tokio::test]
+async fn a_4xx_whose_body_is_lost_says_nothing_final_of_anybody() {
+    for status in [400, 401, 403, 404, 410, 413, 418] {
+        for damage in DAMAGES {
+            let outcome = damaged(status, damage).await;
+            assert_eq!(
+                outcome,
+                failed(Reason::ProviderUnavailable, true, Health::Answered),
+                "{status} {damage:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_429_whose_body_is_lost_throttles_this_push_and_holds_nobody() {
+    for damage in DAMAGES {
+        let throttled = Outcome::Failed(Failure {
+            reason: Reason::ProviderThrottled,
+            retryable: true,
+            retry_after: Some(Duration::from_secs(37)),
+            hold: Hold::Nothing,
+            health: Health::Answered,
+        });
+        assert_eq!(damaged(429, damage).await, throttled, "{damage:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_success_whose_body_is_lost_is_still_read_by_its_head() {
+    for damage in DAMAGES {
+        let unknown = failed(Reason::UnknownOutcome, true, Health::Answered);
+        assert_eq!(damaged(200, damage).await, unknown, "{damage:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_4xx_that_is_whole_is_read() {
+    let (url, server) = serve(
+        "HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}".to_owned(),
+        false,
+    )
+    .await;
+    assert_eq!(deliver(&url).await, gone());
+    server.await.unwrap();
+}
