@@ -226,10 +226,10 @@ proptest! {
         let mut bytes = client_frames()[which].0.to_text().into_bytes();
         let index = at % bytes.len();
         bytes[index] = byte;
-        if let Ok(text) = std::str::from_utf8(&bytes) {
-            if let Ok(frame) = ClientFrame::parse(text) {
-                prop_assert_eq!(ClientFrame::parse(&frame.to_text()).is_ok(), true);
-            }
+        if let Ok(text) = std::str::from_utf8(&bytes)
+            && let Ok(frame) = ClientFrame::parse(text)
+        {
+            prop_assert!(ClientFrame::parse(&frame.to_text()).is_ok());
         }
     }
 
