@@ -39,6 +39,7 @@ use crate::{
     auth::SecretError,
     clock::SystemClock,
     config::Config,
+    defaults::STOP_TIME,
     entropy::SystemEntropy,
     http::{self, Tuning, capabilities::is_configured, health::Facts, services::Services},
     limit::{AddressLimits, EmbeddedLimits},
@@ -49,10 +50,8 @@ use crate::{
     },
 };
 
-/// From the stop signal to the end of the process, at the latest: what orchestrators grant, less a margin.
-const STOP_TIME: Duration = Duration::from_secs(20);
-/// Of that, what actors, lanes, providers and the admin listener get after the public listener.
-const CLOSING_REST: Duration = Duration::from_secs(3);
+/// What actors, lanes, providers and the admin listener get of a stop after the public listener.
+const CLOSING_REST: Duration = Duration::from_secs(2);
 /// Tokens come and go within seconds, so their budgets are cleaned this often.
 const SHORT_UPKEEP: Duration = Duration::from_secs(5);
 /// Addresses, records, revocations.
@@ -284,15 +283,17 @@ fn facts(records: &Records, push: &PushHalf) -> Box<dyn Fn() -> Facts + Send + S
 }
 
 fn listen_public(config: &Config, ports: &Ports, services: Data<Services>) -> Result<Listener, StartError> {
-    let grace = config.timeouts.drain_grace;
-    let limits = ports.tuning.public(
-        threads(config.listen.workers),
-        STOP_TIME.saturating_sub(grace + CLOSING_REST),
-    );
+    let closing_time = closing_time(config.timeouts.drain_grace);
+    let limits = ports.tuning.public(threads(config.listen.workers), closing_time);
     let address = config.listen.address;
     let bound =
         http::bind(address, limits, services).map_err(|cause| StartError::Listen { address, cause })?;
     Ok(Listener::run(bound))
+}
+
+/// How long answers may take once the listener closes: longer than any push, so that nobody is cut off without one.
+fn closing_time(grace: Duration) -> Duration {
+    STOP_TIME.saturating_sub(grace + CLOSING_REST)
 }
 
 fn listen_admin(

@@ -31,13 +31,18 @@ pub const TRUSTED_PROXIES: [&str; 8] = [
 pub const PUSH_DEADLINE: Duration = Duration::from_secs(10);
 /// Less would give a provider no time for one retry.
 pub const PUSH_DEADLINE_MIN: Duration = Duration::from_secs(1);
-/// More would hold a caller's connection, and a place in the queue, for nothing.
-pub const PUSH_DEADLINE_MAX: Duration = Duration::from_secs(60);
+/// More would not end within a stop, even one without grace.
+pub const PUSH_DEADLINE_MAX: Duration = Duration::from_secs(17);
 /// How long requests are still taken after the stop signal: a load balancer that checks each second has then
 /// looked away.
 pub const DRAIN_GRACE: Duration = Duration::from_secs(5);
-/// More would not leave a push under way its deadline within the 20 s in which the relay promises to be gone.
+/// More would leave a push that begins at its end no useful time.
 pub const DRAIN_GRACE_MAX: Duration = Duration::from_secs(15);
+/// From the stop signal to the end of the process, at the latest: what orchestrators grant, less a margin.
+pub const STOP_TIME: Duration = Duration::from_secs(20);
+/// Of that, what the grace and the deadline of a push that begins at its end may take together. In the rest the last
+/// answers leave and the parts behind the listener end.
+pub const STOP_TIME_FOR_PUSHES: Duration = Duration::from_secs(17);
 
 /// Shorter secrets can be guessed offline by anyone who enrolls and so gets a signed sample: refused.
 pub const SECRET_BYTES_MIN: usize = 16;

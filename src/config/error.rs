@@ -1,8 +1,11 @@
 //! Why a configuration is refused: always one line that names the setting and never shows a secret.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use thiserror::Error;
+
+use super::setting;
+use crate::defaults;
 
 /// Where a value came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +50,17 @@ pub enum ConfigError {
         second: String,
         /// Why that is no good, and what to do.
         problem: &'static str,
+    },
+    /// Two times that are each allowed leave a stop too little.
+    #[error(
+        "{} ({grace:?}) and {} ({deadline:?}) are longer together than the {:?} that a stop leaves them: lower one",
+        setting::DRAIN_GRACE.name, setting::PUSH_DEADLINE.name, defaults::STOP_TIME_FOR_PUSHES
+    )]
+    StopTooLong {
+        /// Between the stop signal and the last accepted request.
+        grace: Duration,
+        /// Of a push that begins at its end.
+        deadline: Duration,
     },
     /// A setting of a later version.
     #[error("{name} is set, but {what} is not in this version: unset it")]

@@ -49,10 +49,22 @@ impl Timeouts {
             &setting::DRAIN_GRACE,
             value::duration(Duration::ZERO..=defaults::DRAIN_GRACE_MAX),
         )?;
-        Ok(Self {
+        let times = Self {
             push_deadline: push_deadline.unwrap_or(defaults::PUSH_DEADLINE),
             drain_grace: drain_grace.unwrap_or(defaults::DRAIN_GRACE),
-        })
+        };
+        times
+            .fit_a_stop()
+            .then_some(times)
+            .ok_or(ConfigError::StopTooLong {
+                grace: times.drain_grace,
+                deadline: times.push_deadline,
+            })
+    }
+
+    /// Whether a push that begins at the very end of the grace is answered before its connection is cut.
+    fn fit_a_stop(self) -> bool {
+        self.drain_grace + self.push_deadline <= defaults::STOP_TIME_FOR_PUSHES
     }
 }
 

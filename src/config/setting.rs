@@ -144,8 +144,8 @@ settings! {
         "hosts that Windows channel URIs may name: this one and those below it",
     );
     PUSHES_PER_MINUTE = plain("RELAY_PUSHES_PER_MINUTE", "600", "pushes a minute of each instance, and the burst");
-    PUSH_DEADLINE = plain("RELAY_PUSH_DEADLINE", "10s", "time one push may take, retries included: 1s to 60s");
-    DRAIN_GRACE = plain("RELAY_DRAIN_GRACE", "5s", "time between the stop signal and the last accepted request: 0s to 15s");
+    PUSH_DEADLINE = plain("RELAY_PUSH_DEADLINE", "10s", "time one push may take, retries included: 1s to 17s, with RELAY_DRAIN_GRACE at most 17s");
+    DRAIN_GRACE = plain("RELAY_DRAIN_GRACE", "5s", "time between the stop signal and the last accepted request: 0s to 15s, with RELAY_PUSH_DEADLINE at most 17s");
     DATA_DIR = plain(
         "RELAY_DATA_DIR",
         "/var/lib/sovereign-relay if it can be written, else the user's state folder",

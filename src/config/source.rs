@@ -256,6 +256,7 @@ fn at_path(error: ConfigError, path: &Path) -> ConfigError {
         | ConfigError::NotInThisVersion { .. }
         | ConfigError::Missing { .. }
         | ConfigError::BuiltIn { .. }
+        | ConfigError::StopTooLong { .. }
         | ConfigError::UnknownKey { .. }) => other,
     }
 }

@@ -1,6 +1,7 @@
 //! Precedence, refusals and secrecy of the whole configuration, without a process environment.
 
 mod platforms;
+mod times;
 
 use std::{collections::HashMap, fs, path::Path, time::Duration};
 

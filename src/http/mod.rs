@@ -162,7 +162,7 @@ pub(crate) fn bind_app(
         .keep_alive(limits.keep_alive)
         .client_request_timeout(limits.head_time)
         .client_disconnect_timeout(LINGER)
-        .shutdown_timeout(limits.closing_time.as_secs())
+        .shutdown_timeout(limits.closing_time.as_secs_f64().ceil() as u64)
         .disable_signals()
         .bind(address)?;
     let address = server

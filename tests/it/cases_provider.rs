@@ -22,6 +22,7 @@ use crate::support::{
 async fn world(push_deadline: &str) -> World {
     let options = RelayOptions::new()
         .set("RELAY_PUSH_DEADLINE", push_deadline)
+        .set("RELAY_DRAIN_GRACE", "0s")
         .with_grown_instances();
     World::start_with(SimulatorOptions::default(), options).await
 }

@@ -136,7 +136,10 @@ async fn a_push_that_outlasts_the_grace_is_still_answered_on_every_platform_and_
 
 #[tokio::test]
 async fn a_second_signal_ends_it_at_once() {
-    let mut relay = Relay::start(RelayOptions::new().set("RELAY_DRAIN_GRACE", "15s")).await;
+    let options = RelayOptions::new()
+        .set("RELAY_DRAIN_GRACE", "15s")
+        .set("RELAY_PUSH_DEADLINE", "2s");
+    let mut relay = Relay::start(options).await;
     relay.terminate();
     relay.logged("\"stopping\"").await;
     relay.terminate();
@@ -167,6 +170,10 @@ async fn what_keeps_it_from_starting_is_said_in_one_line() {
         (
             RelayOptions::new().set("RELAY_PUSH_DEADLINE", "soon"),
             "RELAY_PUSH_DEADLINE",
+        ),
+        (
+            RelayOptions::new().set("RELAY_DRAIN_GRACE", "15s"),
+            "RELAY_PUSH_DEADLINE (10s)",
         ),
         (
             RelayOptions::new()

@@ -1,12 +1,13 @@
 //! Start, stop, and what survives in between.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 use super::kit::{Whole, config, launch};
 use crate::{
-    app::{StartError, start},
+    app::{CLOSING_REST, StartError, closing_time, start},
+    defaults,
     http::tests::wire::{DEADLINE, Request, exchange, read_answer},
 };
 
@@ -44,6 +45,27 @@ async fn a_push_under_way_is_answered_while_the_listener_is_closed_already() {
     timeout(DEADLINE, stopping).await.expect("the stop ends").unwrap();
 }
 
+#[test]
+fn the_listener_closes_later_than_any_push_ends_that_the_settings_allow() {
+    let millis = |most: Duration| {
+        (0..=most.as_millis() as u64)
+            .step_by(250)
+            .map(Duration::from_millis)
+    };
+    for grace in millis(defaults::DRAIN_GRACE_MAX) {
+        let longest = defaults::STOP_TIME_FOR_PUSHES - grace;
+        let closing = closing_time(grace);
+        assert!(
+            longest + Duration::from_secs(1) <= closing,
+            "{grace:?}: {closing:?}"
+        );
+        assert!(
+            grace + closing + CLOSING_REST <= defaults::STOP_TIME,
+            "{grace:?}: {closing:?}"
+        );
+    }
+}
+
 /// Returns once nobody listens there.
 async fn refuses(address: SocketAddr) {
     while TcpStream::connect(address).await.is_ok() {
@@ -53,7 +75,7 @@ async fn refuses(address: SocketAddr) {
 
 #[actix_web::test]
 async fn during_the_grace_the_relay_is_not_ready_and_still_pushes() {
-    let whole = Whole::start_with(1, &[("RELAY_DRAIN_GRACE", "15s")]).await;
+    let whole = Whole::start_with(1, &[("RELAY_DRAIN_GRACE", "15s"), ("RELAY_PUSH_DEADLINE", "2s")]).await;
     let (_, key) = whole.enroll().await;
     let (public, lifecycle) = (whole.relay.public_addr, whole.relay.lifecycle.clone());
     let stopping = actix_web::rt::spawn(whole.relay.stop());
@@ -182,7 +204,11 @@ impl Running {
         let listen = free.to_string();
         let config = config(
             directory.path(),
-            &[("RELAY_LISTEN", &listen), ("RELAY_DRAIN_GRACE", grace)],
+            &[
+                ("RELAY_LISTEN", &listen),
+                ("RELAY_DRAIN_GRACE", grace),
+                ("RELAY_PUSH_DEADLINE", "2s"),
+            ],
         );
         let run = actix_web::rt::spawn(crate::app::run(config, std::sync::Arc::new(String::new)));
         let running = Self {

@@ -127,7 +127,7 @@ async fn others_go_on(world: &World, instances: &[Instance]) {
 // own deadline. Those in flight may have been accepted, so they are not sent again; later ones go over a new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_half_open_apns_connection_is_replaced_after_a_ping_and_no_push_in_flight_hangs_or_is_doubled() {
-    let world = world("60s").await;
+    let world = world("17s").await;
     let instance = grown_instance();
     let apns = &world.simulators.apns;
     let first = push(&world, Platform::Ios);

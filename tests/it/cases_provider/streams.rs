@@ -14,7 +14,7 @@ use crate::support::{DEADLINE, grown::grown_instances, relay::Instance, until, w
 // allowed, the queue drains, and no push fails because of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_limit_that_moves_under_load_is_used_and_never_exceeded() {
-    let world = world("60s").await;
+    let world = world("17s").await;
     let instances = grown_instances(3);
     let apns = &world.simulators.apns;
     apns.set_stream_limit(1);
@@ -45,7 +45,7 @@ async fn a_stream_limit_that_moves_under_load_is_used_and_never_exceeded() {
 // first has room.
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_pushes_go_over_one_connection_without_a_reset() {
-    let world = world("60s").await;
+    let world = world("17s").await;
     let apns = &world.simulators.apns;
     let first = push(&world, Platform::Ios);
     let mut instances = grown_instances(1);
@@ -84,7 +84,7 @@ async fn batch_of_500(world: &World, instance: &Instance) {
 // out is, under the same apns-id, so that even a peer that breaks its promise is not shown two pushes.
 #[tokio::test(flavor = "multi_thread")]
 async fn goaway_again_and_again_under_load_loses_nothing_and_repeats_only_what_it_leaves_out() {
-    let world = world("60s").await;
+    let world = world("17s").await;
     let instances = grown_instances(4);
     let apns = &world.simulators.apns;
     assert_all_sent(&send_all(&world, &instances, &pushes(&world, Platform::Ios, 1), 1).await);

@@ -18,7 +18,7 @@ const JWT_SLOT_SECONDS: i64 = 45 * 60;
 // request each time, for FCM and for WNS, no push fails, and APNs is shown one JWT.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_pushes_at_once_and_across_an_expiry_cost_one_token_request_each() {
-    let world = world("60s").await;
+    let world = world("17s").await;
     let (fcm, wns) = (&world.simulators.fcm, &world.simulators.wns);
     let requests = || (fcm.oauth_requests(), wns.oauth_requests());
     let slot = || world.simulators.clock().unix_seconds() / JWT_SLOT_SECONDS;
