@@ -1,4 +1,4 @@
-//! Tells the operator that FCM or WNS refuses the relay itself, can't be reached or isn't understood: counted, and
+//! Tells the operator that a provider refuses the relay itself, can't be reached or isn't understood: counted, and
 //! logged now and then, since the same comes to every push.
 
 use std::{

@@ -10,17 +10,10 @@
 //! Invariant: after a try that the provider may have accepted there is no other, except the one that follows a
 //! 500 or 503, which carries the same `apns-id`.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use http::StatusCode;
 use metrics::counter;
-use sovereign_relay_actors::ports::{Delivery, Failure, Health, Outcome};
+use sovereign_relay_actors::ports::{Delivery, Health, Outcome};
 use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 use tokio::time::sleep;
 
@@ -31,6 +24,7 @@ use super::{
     pool::{Lease, NoLease},
     request::ApnsRequest,
 };
+use crate::provider::alarm::Refusal;
 
 /// Tries that the peer did not take, at most. Each costs a pause that doubles, so a peer that refuses everything is
 /// not asked in a loop.
@@ -41,8 +35,6 @@ const UNTAKEN_PAUSE: Duration = Duration::from_millis(50);
 const STUMBLE_PAUSE: Duration = Duration::from_millis(200);
 /// Earliest useful retry when all streams stay taken.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);
-/// The same misconfiguration is in every push's answer; one line in this time says enough.
-const ALARM_EVERY: Duration = Duration::from_secs(10);
 
 /// What one try came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -207,7 +199,12 @@ async fn attempt(
     let answered = exchange.answer(|| clock.now().until(delivery.deadline)).await;
     Some(match answered {
         Ok((head, body)) => {
-            let answer = Answer::new(head.status(), head.headers(), &body, clock.now().unix);
+            let now = clock.now();
+            if let Err(error) = &body {
+                inner.alarms.unreadable(head.status().as_u16(), *error, now.mono);
+            }
+            let body = body.as_deref().ok();
+            let answer = Answer::new(head.status(), head.headers(), body, now.unix);
             Try::Answered {
                 judgement: judge(inner, &lease, answer, began),
                 connection,
@@ -219,66 +216,29 @@ async fn attempt(
 
 fn judge(inner: &Inner, lease: &Lease, answer: Answer, began: UnixMillis) -> Judgement {
     lease.answered();
-    let (status, reason) = (answer.status, answer.reason);
-    let judgement = answer.judge(began, inner.base.clock.now().unix);
+    let now = inner.base.clock.now();
+    let (provider, reason) = (inner.base.name, answer.label());
+    counter!("relay_apns_answers_total", "provider" => provider, "reason" => reason).increment(1);
+    let refusal = Refusal {
+        status: answer.status.as_u16(),
+        reason,
+        advice: advice(answer.reason),
+    };
+    let judgement = answer.judge(began, now.unix);
     if judgement.again == Again::OnAnotherConnection {
         lease.replace_connection();
     }
-    inner.alarms.note(inner, status, reason, &judgement.outcome);
+    if judgement.refuses_the_relay() {
+        inner.alarms.refused(refusal, now.mono);
+    }
     judgement
 }
 
-/// Counts answers, and tells the operator when APNs refuses the relay itself.
-#[derive(Default)]
-pub(super) struct Alarms {
-    next_line: AtomicU64,
-}
-
-impl Alarms {
-    fn note(&self, inner: &Inner, status: StatusCode, reason: ApnsReason, outcome: &Outcome) {
-        let provider = inner.base.name;
-        let label = if status == StatusCode::OK {
-            "sent"
-        } else {
-            reason.as_str()
-        };
-        counter!("relay_apns_answers_total", "provider" => provider, "reason" => label).increment(1);
-        let refused = matches!(
-            outcome,
-            Outcome::Failed(Failure {
-                reason: Reason::RelayMisconfigured,
-                ..
-            })
-        );
-        if !refused {
-            return;
-        }
-        counter!("relay_provider_refuses_relay_total", "provider" => provider, "reason" => label)
-            .increment(1);
-        if self.line_due(inner.base.clock.now().mono) {
-            let status = status.as_u16();
-            tracing::error!(
-                provider,
-                status,
-                reason = label,
-                "the provider refuses the relay: {}",
-                advice(reason)
-            );
-        }
-    }
-
-    fn line_due(&self, now: Duration) -> bool {
-        let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let next = now_ms.saturating_add(u64::try_from(ALARM_EVERY.as_millis()).unwrap_or(u64::MAX));
-        let due = |at: u64| (now_ms >= at).then_some(next);
-        self.next_line
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, due)
-            .is_ok()
-    }
-}
-
 /// What the operator can do about it.
-fn advice(reason: ApnsReason) -> &'static str {
+fn advice(reason: Option<ApnsReason>) -> &'static str {
+    let Some(reason) = reason else {
+        return "the answer was damaged on its way";
+    };
     match reason {
         ApnsReason::ExpiredProviderToken => "this machine's clock is off by more than a quarter of an hour",
         ApnsReason::InvalidProviderToken => "key, key id and team id don't belong together",

@@ -37,7 +37,10 @@ use super::{
     meter::{Meter, Metered},
     request::ApnsRequest,
 };
-use crate::provider::transport::{BoxStream, DialError, Endpoint, Transport};
+use crate::provider::{
+    http::BodyError,
+    transport::{BoxStream, DialError, Endpoint, Transport},
+};
 
 /// Streams before the peer has shown its limit: APNs allows one until it has seen a valid token.
 const FIRST_STREAMS: usize = 1;
@@ -188,12 +191,12 @@ pub(super) enum NoAnswer {
     TimedOut,
 }
 
+/// An answer: head, and body if it could be read.
+pub(super) type Received = (Response<()>, Result<Vec<u8>, BodyError>);
+
 impl Exchange {
     /// Waits for the answer, head and bounded body, while there is time `left`.
-    pub(super) async fn answer(
-        mut self,
-        left: impl Fn() -> Duration,
-    ) -> Result<(Response<()>, Vec<u8>), NoAnswer> {
+    pub(super) async fn answer(mut self, left: impl Fn() -> Duration) -> Result<Received, NoAnswer> {
         let response = match timeout(left(), &mut self.response).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.classify(&error)),
@@ -230,21 +233,22 @@ impl Drop for Exchange {
     }
 }
 
-/// The body within its bounds of size and time. One that is too large is none of Apple's, and counts as none.
-async fn read_bounded(mut body: RecvStream, within: Duration) -> Vec<u8> {
-    let mut read = Vec::new();
+/// The whole body, within its bounds of size and time. A part of one is nothing to judge by.
+async fn read_bounded(mut body: RecvStream, within: Duration) -> Result<Vec<u8>, BodyError> {
     let reading = async {
-        while let Some(Ok(chunk)) = body.data().await {
+        let mut read = Vec::new();
+        while let Some(chunk) = body.data().await {
+            let chunk = chunk.map_err(|_| BodyError::Cut)?;
             // Fails only when the stream is gone, which the next read says too.
             let _ = body.flow_control().release_capacity(chunk.len());
             read.extend_from_slice(&chunk);
             if read.len() > ANSWER_BYTES {
-                return read.clear();
+                return Err(BodyError::TooLong);
             }
         }
+        Ok(read)
     };
-    let _ = timeout(within, reading).await;
-    read
+    timeout(within, reading).await.unwrap_or(Err(BodyError::TooSlow))
 }
 
 /// What a driver tells the pool.

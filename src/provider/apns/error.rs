@@ -4,20 +4,21 @@
 //! whether the same push may be sent once more.
 //!
 //! Invariant: a device is called gone by the documented pairs of status and reason and by nothing else; an
-//! unknown reason never does, since Apple's list grows.
+//! unknown reason never does, since Apple's list grows. A refusal whose body was lost on the way is no verdict at all:
+//! its status alone covers causes that differ in what the caller must do.
 //! <https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns>
 
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use sovereign_relay_actors::ports::{Certainty, Failure, Health, Hold, Outcome};
 use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 
+use crate::provider::retry_after::retry_after;
+
 /// How long one device is left alone after "too many requests" without a hint.
 const DEVICE_HOLD: Duration = Duration::from_secs(60);
-/// A hint is believed within these bounds: a longer one would silence a device, or everybody, by one bad header.
-const HINT_BOUNDS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15 * 60));
 
 macro_rules! apns_reasons {
     ($($name:ident),+ $(,)?) => {
@@ -25,7 +26,7 @@ macro_rules! apns_reasons {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
         pub(super) enum ApnsReason {
             $($name,)+
-            /// Not in Apple's list, or no readable body.
+            /// Not in Apple's list, or a body that is none of Apple's.
             #[serde(other)]
             Unknown,
         }
@@ -58,7 +59,8 @@ apns_reasons! {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
-    pub(super) reason: ApnsReason,
+    /// `None`: the body was not read to its end.
+    pub(super) reason: Option<ApnsReason>,
     /// On 410: since when, in milliseconds.
     pub(super) timestamp: Option<UnixMillis>,
     pub(super) retry_after: Option<Duration>,
@@ -94,13 +96,17 @@ struct ErrorBody {
 }
 
 impl Answer {
-    /// Reads an answer. A body that is not what Apple documents is no reason.
-    pub(super) fn new(status: StatusCode, headers: &HeaderMap, body: &[u8], now: UnixMillis) -> Self {
-        let body: Option<ErrorBody> = serde_json::from_slice(body).ok();
-        let timestamp = body.as_ref().and_then(|body| body.timestamp.as_ref()?.as_u64());
+    /// Reads an answer; no `body` is one that was not read to its end. A whole one that is not what Apple documents is
+    /// an unknown reason.
+    pub(super) fn new(status: StatusCode, headers: &HeaderMap, body: Option<&[u8]>, now: UnixMillis) -> Self {
+        let parsed: Option<ErrorBody> = body.and_then(|body| serde_json::from_slice(body).ok());
+        let timestamp = parsed
+            .as_ref()
+            .and_then(|parsed| parsed.timestamp.as_ref()?.as_u64());
+        let reason = parsed.map_or(ApnsReason::Unknown, |parsed| parsed.reason);
         Self {
             status,
-            reason: body.map_or(ApnsReason::Unknown, |body| body.reason),
+            reason: body.is_some().then_some(reason),
             timestamp: timestamp.map(UnixMillis),
             retry_after: retry_after(headers, now),
             message_id: headers
@@ -110,75 +116,54 @@ impl Answer {
         }
     }
 
+    /// Names the answer in metrics and logs.
+    pub(super) fn label(&self) -> &'static str {
+        match (self.status, self.reason) {
+            (StatusCode::OK, _) => "sent",
+            (_, Some(reason)) => reason.as_str(),
+            (_, None) => "unreadable",
+        }
+    }
+
     /// The outcome. `since` stands in for a missing timestamp: when the relay began the call.
     pub(super) fn judge(self, since: UnixMillis, now: UnixMillis) -> Judgement {
-        match self.status.as_u16() {
-            200 => Judgement::last(Outcome::Sent {
+        match (self.status.as_u16(), self.reason) {
+            (200, _) => Judgement::last(Outcome::Sent {
                 message_id: self.message_id,
             }),
-            201..=299 => Judgement::failed(Reason::UnknownOutcome, true),
-            400 => self.judge_bad_request(since),
-            403 => self.judge_forbidden(),
-            404 | 405 => Judgement::misconfigured(),
-            410 => self.judge_inactive(since, now),
-            413 => Judgement::failed(Reason::PayloadRejected, false),
-            429 => self.judge_too_many(),
-            500..=599 => self.judge_server_error(),
+            (201..=299, _) => Judgement::failed(Reason::UnknownOutcome, true),
+            (400..=499, None) => self.judge_unreadable(),
+            (400, Some(reason)) => judge_bad_request(reason, since),
+            (403, Some(reason)) => judge_forbidden(reason),
+            (404 | 405, Some(_)) => Judgement::misconfigured(),
+            (410, Some(reason)) => self.judge_inactive(reason, since, now),
+            (413, Some(_)) => rejected(),
+            (429, Some(reason)) => self.judge_too_many(reason),
+            (500..=599, reason) => self.judge_server_error(reason),
             // Not of Apple's making: an intermediary speaks.
             _ => Judgement::failed(Reason::ProviderUnavailable, true),
         }
     }
 
-    fn judge_bad_request(&self, since: UnixMillis) -> Judgement {
-        use ApnsReason as R;
-        match self.reason {
-            R::BadDeviceToken => Judgement::gone(Certainty::Conditional, Reason::BadToken, since),
-            R::DeviceTokenNotForTopic => Judgement::gone(Certainty::Conditional, Reason::WrongApp, since),
-            R::BadTopic
-            | R::MissingTopic
-            | R::TopicDisallowed
-            | R::BadExpirationDate
-            | R::BadMessageId
-            | R::BadPriority
-            | R::DuplicateHeaders
-            | R::InvalidPushType
-            | R::PayloadEmpty => Judgement::misconfigured(),
-            R::IdleTimeout => Judgement::failed(Reason::ProviderUnavailable, true).on_another_connection(),
-            R::BadCollapseId | R::MissingDeviceToken | R::PayloadTooLarge => rejected(),
-            R::BadCertificate
-            | R::BadCertificateEnvironment
-            | R::ExpiredProviderToken
-            | R::Forbidden
-            | R::InvalidProviderToken
-            | R::MissingProviderToken
-            | R::UnrelatedKeyIdInToken
-            | R::BadEnvironmentKeyIdInToken
-            | R::BadPath
-            | R::MethodNotAllowed
-            | R::TooManyProviderTokenUpdates => Judgement::misconfigured(),
-            R::ExpiredToken
-            | R::Unregistered
-            | R::TooManyRequests
-            | R::InternalServerError
-            | R::ServiceUnavailable
-            | R::Shutdown
-            | R::Unknown => rejected(),
-        }
-    }
-
-    /// Whatever the reason, it is the relay that is refused. A key that doesn't fit the connection fits a new one.
-    fn judge_forbidden(&self) -> Judgement {
-        let judgement = Judgement::misconfigured();
-        if self.reason == ApnsReason::UnrelatedKeyIdInToken {
-            return judgement.on_another_connection();
-        }
-        judgement
+    /// Refused, so surely not accepted; whose fault it is was in the body.
+    fn judge_unreadable(&self) -> Judgement {
+        let reason = match self.status {
+            StatusCode::TOO_MANY_REQUESTS => Reason::ProviderThrottled,
+            _ => Reason::ProviderUnavailable,
+        };
+        Judgement::last(Outcome::Failed(Failure {
+            reason,
+            retryable: true,
+            retry_after: self.retry_after,
+            hold: Hold::Nothing,
+            health: Health::Answered,
+        }))
     }
 
     /// A timestamp in the future would make instances delete what they register later.
-    fn judge_inactive(&self, since: UnixMillis, now: UnixMillis) -> Judgement {
+    fn judge_inactive(&self, reason: ApnsReason, since: UnixMillis, now: UnixMillis) -> Judgement {
         let gone_since = self.timestamp.map_or(since, |timestamp| timestamp.min(now));
-        match self.reason {
+        match reason {
             ApnsReason::Unregistered => Judgement::gone(Certainty::Certain, Reason::Unregistered, gone_since),
             ApnsReason::ExpiredToken => Judgement::gone(Certainty::Certain, Reason::ExpiredToken, gone_since),
             // An intermediary can say 410 too: without Apple's word for it nothing may be deleted.
@@ -186,8 +171,8 @@ impl Answer {
         }
     }
 
-    fn judge_too_many(&self) -> Judgement {
-        if self.reason == ApnsReason::TooManyProviderTokenUpdates {
+    fn judge_too_many(&self, reason: ApnsReason) -> Judgement {
+        if reason == ApnsReason::TooManyProviderTokenUpdates {
             return Judgement::misconfigured();
         }
         Judgement::last(Outcome::Failed(Failure {
@@ -199,7 +184,7 @@ impl Answer {
         }))
     }
 
-    fn judge_server_error(&self) -> Judgement {
+    fn judge_server_error(&self, reason: Option<ApnsReason>) -> Judgement {
         let outcome = Outcome::Failed(Failure {
             reason: Reason::ProviderUnavailable,
             retryable: true,
@@ -211,10 +196,10 @@ impl Answer {
             },
             health: Health::Faulty,
         });
-        let again = match (self.status, self.retry_after, self.reason) {
+        let again = match (self.status, self.retry_after, reason) {
             // Asked to wait: waiting is longer than a push lives.
             (_, Some(_), _) => Again::No,
-            (_, None, ApnsReason::Shutdown) => Again::OnAnotherConnection,
+            (_, None, Some(ApnsReason::Shutdown)) => Again::OnAnotherConnection,
             (StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE, None, _) => Again::Once,
             (_, None, _) => Again::No,
         };
@@ -246,12 +231,69 @@ impl Judgement {
         Self::failed(Reason::RelayMisconfigured, false)
     }
 
+    /// Whether it is the relay that APNs refuses: the operator must know.
+    pub(super) fn refuses_the_relay(&self) -> bool {
+        matches!(
+            self.outcome,
+            Outcome::Failed(Failure {
+                reason: Reason::RelayMisconfigured,
+                ..
+            })
+        )
+    }
+
     fn on_another_connection(self) -> Self {
         Self {
             again: Again::OnAnotherConnection,
             ..self
         }
     }
+}
+
+fn judge_bad_request(reason: ApnsReason, since: UnixMillis) -> Judgement {
+    use ApnsReason as R;
+    match reason {
+        R::BadDeviceToken => Judgement::gone(Certainty::Conditional, Reason::BadToken, since),
+        R::DeviceTokenNotForTopic => Judgement::gone(Certainty::Conditional, Reason::WrongApp, since),
+        R::BadTopic
+        | R::MissingTopic
+        | R::TopicDisallowed
+        | R::BadExpirationDate
+        | R::BadMessageId
+        | R::BadPriority
+        | R::DuplicateHeaders
+        | R::InvalidPushType
+        | R::PayloadEmpty => Judgement::misconfigured(),
+        R::IdleTimeout => Judgement::failed(Reason::ProviderUnavailable, true).on_another_connection(),
+        R::BadCollapseId | R::MissingDeviceToken | R::PayloadTooLarge => rejected(),
+        R::BadCertificate
+        | R::BadCertificateEnvironment
+        | R::ExpiredProviderToken
+        | R::Forbidden
+        | R::InvalidProviderToken
+        | R::MissingProviderToken
+        | R::UnrelatedKeyIdInToken
+        | R::BadEnvironmentKeyIdInToken
+        | R::BadPath
+        | R::MethodNotAllowed
+        | R::TooManyProviderTokenUpdates => Judgement::misconfigured(),
+        R::ExpiredToken
+        | R::Unregistered
+        | R::TooManyRequests
+        | R::InternalServerError
+        | R::ServiceUnavailable
+        | R::Shutdown
+        | R::Unknown => rejected(),
+    }
+}
+
+/// Whatever the reason, it is the relay that is refused. A key that doesn't fit the connection fits a new one.
+fn judge_forbidden(reason: ApnsReason) -> Judgement {
+    let judgement = Judgement::misconfigured();
+    if reason == ApnsReason::UnrelatedKeyIdInToken {
+        return judgement.on_another_connection();
+    }
+    judgement
 }
 
 fn rejected() -> Judgement {
@@ -267,22 +309,6 @@ pub(super) fn failed(reason: Reason, retryable: bool, health: Health) -> Outcome
         hold: Hold::Nothing,
         health,
     })
-}
-
-/// `Retry-After` in either form (RFC 9110, section 10.2.3), within bounds.
-fn retry_after(headers: &HeaderMap, now: UnixMillis) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let wait = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let at = httpdate::parse_http_date(text)
-                .ok()?
-                .duration_since(std::time::UNIX_EPOCH)
-                .ok()?;
-            at.saturating_sub(Duration::from_millis(now.0))
-        }
-    };
-    Some(wait.clamp(HINT_BOUNDS.0, HINT_BOUNDS.1))
 }
 
 #[cfg(test)]

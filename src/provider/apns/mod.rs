@@ -31,18 +31,20 @@ use sovereign_relay_actors::ports::{Clock, Delivery, Entropy, Outcome, PushProvi
 use sovereign_relay_protocol::platform::{Environment, Platform};
 use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 
+pub use self::{
+    config::{ApnsConfig, ApnsConfigError, Topics, Tuning, default_endpoint},
+    token::{ApnsKey, KeyError},
+};
 use self::{
-    client::Alarms,
     pool::{Base, Pool},
     request::{App, Origin},
     slots::UNCONNECTED,
     token::TokenSource,
 };
-pub use self::{
-    config::{ApnsConfig, ApnsConfigError, Topics, Tuning, default_endpoint},
-    token::{ApnsKey, KeyError},
+use crate::provider::{
+    alarm::Alarms,
+    transport::{Endpoint, Transport},
 };
-use crate::provider::transport::{Endpoint, Transport};
 
 /// The client of one environment. Clones share everything.
 #[derive(Clone)]
@@ -109,7 +111,7 @@ impl ApnsProvider {
             pool: Pool::new(base.clone()),
         };
         let current = ArcSwap::from_pointee(first);
-        let alarms = Alarms::default();
+        let alarms = Alarms::new(base.name);
         Ok(Self {
             inner: Arc::new(Inner {
                 environment: config.environment,

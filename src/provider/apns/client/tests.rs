@@ -118,12 +118,3 @@ fn no_connection_is_unreachable_and_no_turn_is_overload() {
         })
     );
 }
-
-#[test]
-fn an_alarm_is_written_once_in_its_time() {
-    let alarms = Alarms::default();
-    let lines = (0..100)
-        .filter(|second| alarms.line_due(Duration::from_secs(*second)))
-        .count();
-    assert_eq!(lines, 10);
-}

@@ -1,3 +1,4 @@
+use http::header::RETRY_AFTER;
 use proptest::prelude::*;
 
 use super::*;
@@ -11,7 +12,7 @@ fn judge(status: u16, body: &str) -> Judgement {
 
 fn judge_with(status: u16, body: &str, headers: &HeaderMap) -> Judgement {
     let status = StatusCode::from_u16(status).unwrap();
-    Answer::new(status, headers, body.as_bytes(), NOW).judge(BEGAN, NOW)
+    Answer::new(status, headers, Some(body.as_bytes()), NOW).judge(BEGAN, NOW)
 }
 
 fn judge_reason(status: u16, reason: &str) -> Judgement {
@@ -195,13 +196,39 @@ fn a_500_or_503_is_tried_once_more_and_counts_against_the_provider() {
 }
 
 #[test]
+fn a_refusal_whose_body_was_lost_is_no_verdict_and_may_be_retried() {
+    for status in 400..500 {
+        let status = StatusCode::from_u16(status).unwrap();
+        let answer = Answer::new(status, &HeaderMap::new(), None, NOW);
+        assert_eq!(answer.label(), "unreadable");
+        let judgement = answer.judge(BEGAN, NOW);
+        let reason = match status {
+            StatusCode::TOO_MANY_REQUESTS => Reason::ProviderThrottled,
+            _ => Reason::ProviderUnavailable,
+        };
+        assert_eq!(judgement, Judgement::failed(reason, true), "{status}");
+    }
+}
+
+#[test]
+fn other_answers_need_no_body() {
+    let judge_status = |status| {
+        let status = StatusCode::from_u16(status).unwrap();
+        Answer::new(status, &HeaderMap::new(), None, NOW).judge(BEGAN, NOW)
+    };
+    assert_eq!(judge_status(200).outcome, Outcome::Sent { message_id: None });
+    assert_eq!(judge_status(503), judge(503, ""));
+    assert_eq!(judge_status(502), judge(502, ""));
+}
+
+#[test]
 fn a_hint_is_read_in_both_forms_kept_in_bounds_and_forbids_the_repeat() {
     let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_millis(NOW.0 + 37_000));
     let cases = [
         ("37", 37),
         (date.as_str(), 36),
         ("0", 1),
-        ("999999", 900),
+        ("999999", 3600),
         ("Fri, 31 Dec 1999 23:59:59 GMT", 1),
     ];
     for (text, seconds) in cases {
@@ -254,7 +281,7 @@ proptest! {
     #[test]
     fn no_body_panics_or_makes_a_device_gone(status in 200_u16..600, body in prop::collection::vec(any::<u8>(), 0..64)) {
         let status = StatusCode::from_u16(status).unwrap();
-        let judgement = Answer::new(status, &HeaderMap::new(), &body, NOW).judge(BEGAN, NOW);
+        let judgement = Answer::new(status, &HeaderMap::new(), Some(&body), NOW).judge(BEGAN, NOW);
         let is_gone = matches!(judgement.outcome, Outcome::Gone { .. });
         prop_assert!(!is_gone);
     }

@@ -12,7 +12,7 @@ use sovereign_relay_protocol::{
 use sovereign_relay_simulator::{Behaviour, Pace, apns::verdict};
 
 use super::kit::{Kit, SOON, failure, is_sent};
-use crate::provider::apns::{ApnsConfig, ApnsConfigError, Topics};
+use crate::provider::apns::{ApnsConfig, ApnsConfigError, Topics, error::failed};
 
 #[tokio::test]
 async fn a_push_arrives_as_the_contract_says() {
@@ -162,23 +162,36 @@ async fn a_connection_cut_after_the_request_leaves_the_outcome_unknown_and_names
 }
 
 #[tokio::test]
-async fn a_damaged_or_oversized_answer_is_judged_by_its_status_and_never_kills_a_device() {
+async fn a_refusal_that_is_cut_stalled_or_oversized_is_no_verdict_whatever_its_status() {
     let kit = Kit::start().await;
-    let refusal = verdict::unregistered(1);
-    let damaged = [
-        refusal.clone().paced(Pace::CutAfter { bytes: 5 }),
-        refusal.clone().paced(Pace::StallAfter { bytes: 5 }),
-        refusal.clone().padded_to(100_000),
-        Behaviour::html(410),
+    let refusals = [
+        verdict::unregistered(1),
+        verdict::bad_device_token(),
+        verdict::refused(400, "PayloadEmpty"),
+        verdict::refused(403, "InvalidProviderToken"),
+        verdict::refused(404, "BadPath"),
+        verdict::refused(413, "PayloadTooLarge"),
     ];
-    for behaviour in damaged {
-        kit.apns().script().next(1, behaviour);
-        let reason = match kit.push().await {
-            Outcome::Failed(failure) => failure.reason,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(reason, Reason::UnconfirmedToken);
+    let damaged = refusals.into_iter().flat_map(|refusal| {
+        [
+            refusal.clone().paced(Pace::CutAfter { bytes: 5 }),
+            refusal.padded_to(100_000),
+        ]
+    });
+    let stalled = verdict::refused(403, "InvalidProviderToken").paced(Pace::StallAfter { bytes: 5 });
+    let expected = failed(Reason::ProviderUnavailable, true, Health::Answered);
+    for behaviour in damaged.chain([stalled]) {
+        kit.apns().script().next(1, behaviour.clone());
+        assert_eq!(kit.push().await, expected, "{behaviour:?}");
     }
+    kit.stop().await;
+}
+
+#[tokio::test]
+async fn a_410_that_is_not_apples_kills_no_device() {
+    let kit = Kit::start().await;
+    kit.apns().script().next(1, Behaviour::html(410));
+    assert_eq!(failure(kit.push().await).reason, Reason::UnconfirmedToken);
     kit.stop().await;
 }
 
