@@ -31,7 +31,7 @@ use sovereign_relay_protocol::{
 use tracing::{Instrument, info, info_span};
 
 use crate::{
-    http::error::ApiError,
+    http::{error::ApiError, unread::Receiver},
     shutdown::{Lifecycle, Phase},
 };
 
@@ -83,7 +83,7 @@ impl RequestNotes {
 /// The middleware.
 pub(crate) async fn observe(
     observer: Observer,
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let id = request_id(request.headers(), observer.entropy.as_ref());
@@ -93,13 +93,18 @@ pub(crate) async fn observe(
     // Callers that learn of the stop from an answer open their next connection elsewhere.
     let closes = observer.lifecycle.phase() >= Phase::Draining;
     let line = AccessLine::begin(observer, &request, notes);
+    let receiver = Receiver::of(&mut request);
     async move {
         let routed = AssertUnwindSafe(async { next.call(request).await })
             .catch_unwind()
             .await;
         let answered = routed.unwrap_or_else(|_| Err(after_panic()));
         line.end(&answered);
-        finish(answered, Frame { id, closes })
+        let answered = finish(answered, Frame { id, closes });
+        match receiver {
+            Some(receiver) => receiver.keep(answered),
+            None => answered,
+        }
     }
     .instrument(span)
     .await

@@ -28,6 +28,7 @@ pub mod health;
 pub(crate) mod openapi;
 pub(crate) mod push;
 pub mod services;
+mod unread;
 
 #[cfg(test)]
 pub(crate) mod tests;
