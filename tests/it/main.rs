@@ -14,9 +14,14 @@
     reason = "helpers of tests fail by panicking, and real sockets need the real time"
 )]
 
+mod batch;
 mod cases_provider;
+mod command_line;
 mod compatible;
+mod configuration;
+mod conventions;
 mod crash;
+mod enrollment;
 mod hang_ups;
 mod life;
 mod limits;

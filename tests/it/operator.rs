@@ -1,153 +1,300 @@
-//! The operator's command line, on the real binary.
+//! The operator's commands, on the real binary against a running relay: what each prints, does and ends with.
 
+use reqwest::Method;
 use serde_json::{Value, json};
-use sovereign_relay_simulator::SimulatorOptions;
+use sovereign_relay_protocol::platform::Platform;
 
 use crate::support::{
-    relay::{Answer, Relay, RelayOptions},
+    command,
+    relay::{Answer, Instance, Relay, RelayOptions},
     world::World,
 };
 
 const SECRET: &str = "one secret for two relays, forty bytes..";
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
-/// Standard output of a command that must succeed.
-async fn cli(relay: &Relay, arguments: &[&str]) -> String {
-    let output = relay.cli(arguments).await;
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}\n{out}\n{err}");
-    out.into_owned()
+fn message() -> Value {
+    json!({ "deviceToken": "abcd", "platform": "ios", "encryptedPayload": "sealed" })
 }
 
-async fn cli_json(relay: &Relay, arguments: &[&str]) -> Value {
-    let text = cli(relay, arguments).await;
-    serde_json::from_str(&text).unwrap_or_else(|_| panic!("{arguments:?} printed {text}"))
+async fn enroll_as(relay: &Relay, name: &str, contact: &str) -> Instance {
+    let request = relay.request(Method::POST, "/v1/enroll");
+    let answer = Answer::from(request.json(&json!({ "name": name, "contact": contact }))).await;
+    let text = |field: &str| answer.body[field].as_str().unwrap().to_owned();
+    Instance {
+        id: text("instanceId"),
+        key: text("instanceKey"),
+    }
 }
 
 #[tokio::test]
-async fn an_operator_suspends_resumes_limits_and_revokes_an_instance() {
+async fn instances_are_listed_and_shown_for_people_and_for_scripts() {
+    let world = World::start().await;
+    let relay = &world.relay;
+    let empty = relay.cli(&["instances", "list"]).await.done();
+    assert_eq!(empty.lines().count(), 1, "only the headings: {empty}");
+    let named = enroll_as(relay, "Chess club", "admin@chess.example").await;
+    let bare = relay.enroll().await;
+    assert_eq!(relay.push(&named, &message()).await.word(), "sent");
+
+    let table = relay.cli(&["instances", "list"]).await.done();
+    let headings = table.lines().next().unwrap();
+    for heading in ["INSTANCE", "NAME", "ENROLLED", "LAST USED", "SENT", "STATE"] {
+        assert!(headings.contains(heading), "{table}");
+    }
+    for text in [&named.id, &bare.id, "Chess club", "active"] {
+        assert!(table.contains(text), "{text} in {table}");
+    }
+    let listed = relay.cli(&["instances", "list", "--json"]).await.json();
+    let mut ids: Vec<&str> = listed["instances"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|instance| instance["instanceId"].as_str().unwrap())
+        .collect();
+    assert!(ids.is_sorted());
+    ids.sort_unstable();
+    let mut expected = [&*named.id, &*bare.id];
+    expected.sort_unstable();
+    assert_eq!(ids, expected);
+
+    let page = relay.cli(&["instances", "show", &named.id]).await.done();
+    for text in [
+        &*named.id,
+        "Chess club",
+        "admin@chess.example",
+        "default",
+        "active",
+    ] {
+        assert!(page.contains(text), "{text} in {page}");
+    }
+    let shown = relay.cli(&["instances", "show", &bare.id, "--json"]).await.json();
+    assert_eq!(shown["instanceId"], *bare.id);
+    assert!(
+        shown["enrolledAt"].is_string() && shown.get("name").is_none(),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn a_suspension_holds_from_its_answer_until_it_is_resumed_or_over_and_leaves_a_letter() {
+    let world = World::start().await;
+    let relay = &world.relay;
+    let instance = enroll_as(relay, "Chess club", "admin@chess.example").await;
+    let suspend = [
+        "instances",
+        "suspend",
+        &instance.id,
+        "--reason",
+        "too many dead tokens",
+    ];
+    let forever = relay.cli(&suspend).await;
+    assert!(
+        forever.err.contains("A text for admin@chess.example"),
+        "{forever:?}"
+    );
+    assert!(forever.done().contains("suspended: too many dead tokens"));
+    let refused = relay.push(&instance, &message()).await;
+    assert_eq!((refused.status.as_u16(), refused.word()), (403, "suspended"));
+    assert!(
+        !refused.body.to_string().contains("dead tokens"),
+        "the reason is the operator's"
+    );
+
+    let for_a_day = relay
+        .cli(&[&suspend[..], &["--for", "24h", "--json"]].concat())
+        .await
+        .json();
+    assert!(for_a_day["suspension"]["until"].is_string(), "{for_a_day}");
+    let refused = relay.push(&instance, &message()).await;
+    assert!((86_300..=86_400).contains(&refused.retry_after()), "{refused:?}");
+
+    let resumed = relay.cli(&["instances", "resume", &instance.id]).await.done();
+    assert!(resumed.contains("active"), "{resumed}");
+    assert_eq!(relay.push(&instance, &message()).await.word(), "sent");
+
+    relay.cli(&[&suspend[..], &["--for", "1s"]].concat()).await.done();
+    assert_eq!(relay.push(&instance, &message()).await.word(), "suspended");
+    crate::support::until("the suspension is over", async || {
+        relay.push(&instance, &message()).await.word() == "sent"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_limit_is_set_and_taken_back() {
     let world = World::start().await;
     let relay = &world.relay;
     let instance = relay.enroll().await;
-    let push = json!({ "deviceToken": "abcd", "platform": "ios", "encryptedPayload": "sealed" });
-    assert_eq!(relay.push(&instance, &push).await.word(), "sent");
-    assert!(cli(relay, &["instances", "list"]).await.contains(&instance.id));
-    cli(
-        relay,
-        &["instances", "suspend", &instance.id, "--reason", "testing"],
-    )
-    .await;
-    let refused = relay.push(&instance, &push).await;
-    assert_eq!((refused.status.as_u16(), refused.word()), (403, "suspended"));
-    assert!(
-        cli(relay, &["instances", "show", &instance.id])
-            .await
-            .contains("testing")
-    );
-    cli(relay, &["instances", "resume", &instance.id]).await;
-    assert_eq!(relay.push(&instance, &push).await.word(), "sent");
-    cli(relay, &["instances", "revoke", &instance.id]).await;
-    let refused = relay.push(&instance, &push).await;
-    assert_eq!((refused.status.as_u16(), refused.word()), (401, "revoked"));
-    let unknown = relay
-        .cli(&["instances", "show", "00000000-0000-4000-8000-000000000000"])
+    let batch: Vec<Value> = (0..20)
+        .map(|_| world.device(Platform::Ios).push(&json!({})))
+        .collect();
+    let limited = relay.cli(&["instances", "limit", &instance.id, "5"]).await.done();
+    assert!(limited.contains("5 a minute"), "{limited}");
+    let refused = relay.batch(&instance, &batch).await.body.to_string();
+    assert!(refused.matches("rate_limited").count() >= 14, "{refused}");
+    let back = relay
+        .cli(&["instances", "limit", &instance.id, "default", "--json"])
+        .await
+        .json();
+    assert!(back.get("perMinute").is_none(), "{back}");
+    for wrong in ["0", "-1", "many", "1.5"] {
+        assert_eq!(
+            relay.cli(&["instances", "limit", &instance.id, wrong]).await.code,
+            Some(2),
+            "{wrong}"
+        );
+    }
+    let absurd = relay
+        .cli(&["instances", "limit", &instance.id, "4000000000"])
         .await;
-    assert_eq!(
-        unknown.status.code(),
-        Some(4),
-        "{}",
-        String::from_utf8_lossy(&unknown.stderr)
-    );
+    assert!(absurd.complaint(4).contains("perMinute"), "{absurd:?}");
 }
 
 #[tokio::test]
-async fn an_invite_is_good_for_one_enrollment() {
-    let options = RelayOptions::new().set("RELAY_ENROLLMENT", "invite");
-    let world = World::start_with(SimulatorOptions::default(), options).await;
+async fn a_revoked_instance_stays_revoked_is_shown_as_ended_and_can_not_be_resumed_into_life() {
+    let world = World::start().await;
     let relay = &world.relay;
-    let enroll = || relay.request(reqwest::Method::POST, "/v1/enroll");
-    assert_eq!(Answer::from(enroll()).await.status, 401);
-    let created = cli_json(relay, &["invite", "create", "--json"]).await;
-    let invite = created["invite"].as_str().unwrap();
-    assert_eq!(Answer::from(enroll().bearer_auth(invite)).await.status, 200);
-    let again = Answer::from(enroll().bearer_auth(invite)).await;
-    assert_eq!((again.status.as_u16(), again.word()), (401, "unauthorized"));
-    assert!(
-        !cli(relay, &["invite", "list"]).await.contains(invite),
-        "invites are kept as hashes"
+    let (instance, other) = (relay.enroll().await, relay.enroll().await);
+    let page = relay.cli(&["instances", "revoke", &instance.id]).await.done();
+    assert!(page.contains("ended (revoked)"), "{page}");
+    relay.cli(&["instances", "resume", &instance.id]).await;
+    let refused = relay.push(&instance, &message()).await;
+    assert_eq!((refused.status.as_u16(), refused.word()), (401, "revoked"));
+    assert_eq!(relay.push(&other, &message()).await.word(), "sent");
+    let unknown = relay.cli(&["instances", "show", NOBODY]).await;
+    assert_eq!(
+        unknown.complaint(4),
+        "no instance is known by this id (not_found)"
     );
+    assert_eq!(unknown.out, "");
 }
 
 #[tokio::test]
-async fn revocations_move_to_another_relay() {
+async fn invites_are_made_once_shown_once_and_listed_by_an_id_that_opens_nothing() {
+    let relay = Relay::start(RelayOptions::new().set("RELAY_ENROLLMENT", "invite")).await;
+    let created = relay.cli(&["invite", "create", "--json"]).await.json();
+    let invite = created["invite"].as_str().unwrap();
+    let plain = relay.cli(&["invite", "create", "--ttl", "30m"]).await.done();
+    assert_eq!(plain.lines().count(), 1, "a script reads it whole: {plain}");
+    let listed = relay.cli(&["invite", "list", "--json"]).await.json();
+    let invites = listed["invites"].as_array().unwrap();
+    assert_eq!(invites.len(), 2);
+    let ends: Vec<&Value> = invites.iter().map(|invite| &invite["expiresAt"]).collect();
+    assert!(ends.contains(&&created["expiresAt"]), "{listed}");
+    let table = relay.cli(&["invite", "list"]).await.done();
+    assert!(table.starts_with("ID"), "{table}");
+    for text in [table, listed.to_string()] {
+        assert!(
+            !text.contains(invite) && !text.contains(plain.trim()),
+            "kept as hashes: {text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn revocations_go_out_to_a_file_and_into_another_relay_and_survive_its_restart() {
     let with_secret = || RelayOptions::new().set("RELAY_ENROLLMENT_SECRET", SECRET);
-    let (old, new) = (
-        Relay::start(with_secret()).await,
-        Relay::start(with_secret()).await,
-    );
-    let (revoked, other) = (old.enroll().await, old.enroll().await);
-    cli(&old, &["instances", "revoke", &revoked.id]).await;
-    let export = cli(&old, &["revocations", "export"]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let old = Relay::start(with_secret()).await;
+    let new = Relay::start(with_secret().data_dir(directory.path())).await;
+    let (revoked, withdrawn, other) = (old.enroll().await, old.enroll().await, old.enroll().await);
+    old.cli(&["instances", "revoke", &revoked.id]).await.done();
+    let leaves = old
+        .request(Method::DELETE, "/v1/enrollment")
+        .bearer_auth(&withdrawn.key);
+    assert_eq!(Answer::from(leaves).await.status, 204);
     let file = old.data_dir().join("revocations.json");
-    std::fs::write(&file, export).unwrap();
-    let push = json!({ "deviceToken": "abcd", "platform": "ios", "encryptedPayload": "sealed" });
+    let to_file = ["revocations", "export", "--output", file.to_str().unwrap()];
+    assert_eq!(old.cli(&to_file).await.done(), "", "it is in the file");
+    let printed = old.cli(&["revocations", "export"]).await.json();
+    assert_eq!(printed["entries"].as_array().unwrap().len(), 2);
     assert_eq!(
-        new.push(&revoked, &push).await.word(),
+        serde_json::from_slice::<Value>(&std::fs::read(&file).unwrap()).unwrap(),
+        printed
+    );
+
+    assert_eq!(
+        new.push(&revoked, &message()).await.word(),
         "platform_not_configured",
         "not known there yet"
     );
-    cli(&new, &["revocations", "import", file.to_str().unwrap()]).await;
-    assert_eq!(new.push(&revoked, &push).await.word(), "revoked");
-    assert_eq!(new.push(&other, &push).await.word(), "platform_not_configured");
-}
-
-#[tokio::test]
-async fn health_is_an_exit_code_and_the_configuration_is_explained_without_its_secrets() {
-    let relay = Relay::start(RelayOptions::new()).await;
-    cli(&relay, &["healthcheck"]).await;
-    let check = tokio::process::Command::new(Relay::binary())
-        .env_clear()
-        .env("RELAY_DATA_DIR", relay.data_dir())
-        .env(
-            "RELAY_ENROLLMENT_SECRET",
-            "MARKEDSECRETOFFORTYBYTES................",
-        )
-        .env("WNS_CLIENT_SECRET", "MARKEDCLIENTSECRET")
-        .arg("check-config")
-        .output()
-        .await
-        .unwrap();
-    let text = String::from_utf8_lossy(&check.stdout);
-    assert_eq!(check.status.code(), Some(0), "{text}");
-    assert!(
-        text.contains("windows") && text.contains("WNS_PACKAGE_SID"),
-        "what is off, and why:\n{text}"
+    let import = ["revocations", "import", file.to_str().unwrap()];
+    assert_eq!(new.cli(&import).await.done(), "2 entries joined in\n");
+    let again = new.cli(&[&import[..], &["--json"]].concat()).await.json();
+    assert_eq!(again, json!({ "imported": 2 }), "importing again is safe");
+    assert_eq!(
+        new.cli(&["revocations", "export"]).await.json(),
+        printed,
+        "the same list comes out"
     );
-    assert!(!text.contains("MARKED"), "{text}");
-    let (pid, url) = (relay.pid(), relay.url.clone());
-    relay.kill().await;
-    let down = tokio::process::Command::new(Relay::binary())
-        .env_clear()
-        .env("RELAY_DATA_DIR", std::env::temp_dir())
-        .env("RELAY_LISTEN", url.trim_start_matches("http://"))
-        .arg("healthcheck")
-        .status()
-        .await
-        .unwrap();
-    assert_ne!(down.code(), Some(0), "the relay with pid {pid} is gone");
+    new.kill().await;
+    let restarted = Relay::start(with_secret().data_dir(directory.path())).await;
+    for gone in [&revoked, &withdrawn] {
+        assert_eq!(restarted.push(gone, &message()).await.word(), "revoked");
+    }
+    assert_eq!(
+        restarted.push(&other, &message()).await.word(),
+        "platform_not_configured"
+    );
 }
 
 #[tokio::test]
-async fn a_made_key_pair_seals_and_opens_and_a_made_secret_is_long_enough() {
-    use sovereign_relay_protocol::seal::DevicePublicKey;
+async fn what_is_no_export_is_refused_and_changes_nothing() {
     let relay = Relay::start(RelayOptions::new()).await;
-    let pair = cli_json(&relay, &["keygen", "device", "--json"]).await;
-    let public = pair["devicePublicKeyBase64"]
-        .as_str()
-        .unwrap_or_else(|| panic!("{pair}"));
-    assert!(DevicePublicKey::from_base64(public).is_ok());
-    let secret = cli(&relay, &["keygen", "secret"]).await;
-    assert!(secret.trim().len() >= 32);
+    let before = relay.cli(&["revocations", "export"]).await.done();
+    let environment = [
+        ("RELAY_DATA_DIR", relay.data_dir().to_str().unwrap()),
+        (
+            "RELAY_ADMIN_LISTEN",
+            relay.admin_url.trim_start_matches("http://"),
+        ),
+    ];
+    let newer = r#"{"format":"sovereign-relay-revocations","version":2,"entries":[]}"#;
+    for text in ["", "{", "[]", "{\"entries\":[]}", newer] {
+        let refused = command::run_with_input(&["revocations", "import", "-"], &environment, text).await;
+        assert!(
+            refused.complaint(4).contains("revocation export"),
+            "{text}: {refused:?}"
+        );
+    }
+    let accepted = command::run_with_input(&["revocations", "import", "-"], &environment, &before).await;
+    assert_eq!(accepted.done(), "0 entries joined in\n");
+    let missing = relay.cli(&["revocations", "import", "/no/such/file"]).await;
+    assert!(missing.complaint(1).starts_with("/no/such/file: "), "{missing:?}");
+    assert_eq!(relay.cli(&["revocations", "export"]).await.done(), before);
+}
+
+#[tokio::test]
+async fn a_relay_that_is_not_there_is_a_3_and_one_that_refuses_the_token_a_4() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let admin = relay.admin_url.trim_start_matches("http://").to_owned();
+    let wrong = [
+        ("RELAY_ADMIN_LISTEN", &*admin),
+        ("RELAY_ADMIN_TOKEN", "a token of another relay"),
+    ];
+    let refused = command::run(&["instances", "list"], &wrong).await;
+    assert!(refused.complaint(4).contains("(unauthorized)"), "{refused:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = [
+        ("RELAY_ADMIN_LISTEN", &*admin),
+        ("RELAY_DATA_DIR", folder.path().to_str().unwrap()),
+    ];
+    let tokenless = command::run(&["instances", "list"], &nowhere).await;
+    assert!(
+        tokenless.complaint(1).contains("RELAY_ADMIN_TOKEN"),
+        "{tokenless:?}"
+    );
+    relay.kill().await;
+    for arguments in [
+        &["instances", "list"][..],
+        &["invite", "list"],
+        &["revocations", "export"],
+    ] {
+        let unreachable = command::run(arguments, &wrong).await;
+        assert!(
+            unreachable.complaint(3).contains("the relay was not reached"),
+            "{unreachable:?}"
+        );
+    }
 }

@@ -1,142 +1,100 @@
 //! A bug in one instance's actor costs that caller a 500 and nobody else anything.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use sovereign_relay::app::Ports;
+
+use crate::support::{
+    answer::Answer,
+    in_process::{InProcess, Treacherous},
 };
 
-use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
-use sovereign_relay::{
-    app::{self, Ports},
-    config::{Config, Flags},
-};
-use sovereign_relay_actors::ports::{Delivery, Outcome, Providers, PushProvider, Scope};
-use sovereign_relay_protocol::{
-    platform::{Environment, Platform},
-    token::ChannelRule,
-};
-use tokio::sync::watch;
+/// More than there are threads for actors, so that some share the thread of the one that panics.
+const OTHERS: usize = 16;
 
-/// Delivers everything, but panics once when asked, inside the actor that asks it.
-struct Treacherous {
-    panic_next: Arc<AtomicBool>,
-    capacity: watch::Sender<usize>,
+/// An instance of the relay under test.
+#[derive(Clone)]
+struct Caller {
+    http: reqwest::Client,
+    url: String,
+    key: String,
 }
 
-impl PushProvider for Treacherous {
-    fn name(&self) -> &'static str {
-        "treacherous"
-    }
-
-    fn scope(&self, _platform: Platform) -> Option<Scope> {
-        assert!(
-            !self.panic_next.swap(false, Ordering::SeqCst),
-            "injected by the test"
-        );
-        Some(Scope {
-            name: Arc::from("treacherous"),
-            generation: 0,
-        })
-    }
-
-    fn capacity(&self) -> watch::Receiver<usize> {
-        self.capacity.subscribe()
-    }
-
-    fn deliver(&self, _delivery: Delivery) -> BoxFuture<'static, Outcome> {
-        Box::pin(std::future::ready(Outcome::Sent { message_id: None }))
-    }
-}
-
-fn providers(panic_next: &Arc<AtomicBool>) -> Providers {
-    let one = || -> Arc<dyn PushProvider> {
-        Arc::new(Treacherous {
-            panic_next: panic_next.clone(),
-            capacity: watch::Sender::new(100),
-        })
-    };
-    Providers {
-        apns_production: one(),
-        apns_sandbox: one(),
-        fcm: one(),
-        wns: one(),
-        default_environment: Environment::Production,
-        channel_rule: ChannelRule::default(),
-    }
-}
-
-async fn push(url: &str, key: &str) -> (u16, Value) {
-    let body = json!({ "deviceToken": "abcd", "platform": "ios", "encryptedPayload": "sealed" });
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let response = client
-        .post(format!("{url}/v1/push"))
-        .bearer_auth(key)
-        .json(&body)
-        .send()
-        .await
-        .unwrap();
-    (response.status().as_u16(), response.json().await.unwrap())
-}
-
-async fn enroll(url: &str) -> String {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let answer: Value = client
-        .post(format!("{url}/v1/enroll"))
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
-    answer["instanceKey"].as_str().unwrap().to_owned()
-}
-
-#[test]
-fn a_panic_in_one_actor_is_a_500_with_a_body_and_neither_the_next_push_nor_another_instance_notices() {
-    actix_rt::System::new().block_on(async {
-        let directory = tempfile::tempdir().unwrap();
-        let panic_next = Arc::new(AtomicBool::new(false));
-        let data_dir = directory.path().display().to_string();
-        let find = |name: &str| match name {
-            "RELAY_LISTEN" | "RELAY_ADMIN_LISTEN" => Some("127.0.0.1:0".to_owned()),
-            "RELAY_DRAIN_GRACE" => Some("0s".to_owned()),
-            "RELAY_DATA_DIR" => Some(data_dir.clone()),
-            _ => None,
-        };
-        let config = Config::load(&Flags::default(), &find).unwrap();
-        let ports = Ports {
-            providers: Some(providers(&panic_next)),
-            ..Ports::default()
-        };
-        let relay = app::start_with(config, ports).await.unwrap();
-        let url = format!("http://{}", relay.public_addr);
-        let (unlucky, other) = (enroll(&url).await, enroll(&url).await);
-        assert_eq!(push(&url, &unlucky).await.0, 200);
-        assert_eq!(push(&url, &other).await.0, 200);
-
-        panic_next.store(true, Ordering::SeqCst);
-        let (status, body) = push(&url, &unlucky).await;
-        assert_eq!(
-            (status, &body["error"]),
-            (500, &json!("internal_error")),
-            "{body}"
-        );
-        assert!(
-            !body.to_string().contains("injected"),
-            "a fault's text is not for callers"
-        );
-        assert!(
-            !panic_next.load(Ordering::SeqCst),
-            "it was the actor that panicked"
-        );
-
-        let all = (0..40)
-            .map(|number| if number % 2 == 0 { &unlucky } else { &other })
-            .map(|key| push(&url, key));
-        for (status, body) in futures_util::future::join_all(all).await {
-            assert_eq!((status, &body["result"]), (200, &json!("sent")));
+impl Caller {
+    /// Each from an address of its own, so that none is held to a common budget.
+    async fn enroll(relay: &InProcess, number: usize) -> Self {
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = http
+            .post(format!("{}/v1/enroll", relay.url))
+            .header("x-forwarded-for", format!("203.0.113.{number}"));
+        let answer = Answer::from(request).await;
+        Self {
+            http,
+            url: relay.url.clone(),
+            key: answer.body["instanceKey"].as_str().unwrap().to_owned(),
         }
-        relay.stop().await;
-    });
+    }
+
+    async fn push(self) -> Answer {
+        let body = json!({ "deviceToken": "abcd", "platform": "ios", "encryptedPayload": "sealed" });
+        let request = self.http.post(format!("{}/v1/push", self.url));
+        Answer::from(request.bearer_auth(&self.key).json(&body)).await
+    }
+}
+
+fn all_sent(answers: &[Answer]) {
+    for answer in answers {
+        assert_eq!(
+            (answer.status.as_u16(), answer.word()),
+            (200, "sent"),
+            "{answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_one_actor_is_a_500_with_a_body_and_pushes_of_others_before_during_and_after_it_succeed() {
+    let provider = Treacherous::new();
+    let relay = InProcess::start(Ports {
+        providers: Some(provider.everywhere()),
+        ..Ports::default()
+    })
+    .await;
+    let unlucky = Caller::enroll(&relay, 0).await;
+    let others = join_all((1..=OTHERS).map(|number| Caller::enroll(&relay, number))).await;
+    let pushes = || others.iter().cloned().map(|caller| tokio::spawn(caller.push()));
+
+    all_sent(&[unlucky.clone().push().await]);
+    provider.hold(true);
+    let before: Vec<_> = pushes().collect();
+    provider.holds(OTHERS).await;
+    provider.panic_next();
+    let refused = unlucky.clone().push().await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.word()),
+        (500, "internal_error"),
+        "{refused:?}"
+    );
+    assert!(
+        !refused.body.to_string().contains("injected"),
+        "a fault's text is not for callers"
+    );
+    assert!(!provider.is_armed(), "it was the actor that panicked");
+    let after: Vec<_> = pushes().collect();
+    provider.holds(2 * OTHERS).await;
+    assert!(
+        before.iter().all(|push| !push.is_finished()),
+        "they were under way all the time"
+    );
+    provider.hold(false);
+
+    for pushes in [before, after] {
+        let answers = join_all(pushes).await.into_iter().map(Result::unwrap);
+        all_sent(&answers.collect::<Vec<_>>());
+    }
+    all_sent(&join_all((0..20).map(|_| unlucky.clone().push())).await);
+    drop(relay);
+    assert_eq!(Arc::strong_count(&provider), 1, "nothing of the relay is left");
 }

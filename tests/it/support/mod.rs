@@ -1,7 +1,12 @@
 //! The kit: a relay process, the simulators it talks to, devices that open what they get.
 
+pub mod answer;
+pub mod command;
 pub mod device;
 pub mod grown;
+pub mod in_process;
+pub mod log;
+pub mod raw;
 pub mod relay;
 pub mod world;
 

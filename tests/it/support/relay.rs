@@ -4,20 +4,22 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
-    sync::{Arc, Mutex},
 };
 
-use reqwest::{Method, RequestBuilder, StatusCode, header::HeaderMap};
+use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
-    sync::watch,
     time::timeout,
 };
 
-use super::DEADLINE;
+pub use super::answer::{Answer, Instance};
+use super::{
+    DEADLINE,
+    command::{self, Ended},
+    log::{self, Log},
+};
 
 /// What to start.
 #[derive(Clone, Default)]
@@ -76,56 +78,6 @@ pub struct StartFailure {
     pub log: String,
 }
 
-/// An enrolled instance.
-#[derive(Clone, Debug)]
-pub struct Instance {
-    pub id: String,
-    pub key: String,
-}
-
-/// An answer, whole.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: Value,
-}
-
-impl Answer {
-    pub async fn from(request: RequestBuilder) -> Self {
-        let response = request.send().await.expect("the relay answers");
-        let (status, headers) = (response.status(), response.headers().clone());
-        let text = response.text().await.expect("a body");
-        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        Self {
-            status,
-            headers,
-            body,
-        }
-    }
-
-    /// `result` of a push answer, or `error` of a refusal.
-    pub fn word(&self) -> &str {
-        let word = self.body.get("result").or_else(|| self.body.get("error"));
-        word.and_then(Value::as_str)
-            .unwrap_or_else(|| panic!("neither result nor error in {self:?}"))
-    }
-
-    pub fn reason(&self) -> &str {
-        self.body["reason"]
-            .as_str()
-            .unwrap_or_else(|| panic!("no reason in {self:?}"))
-    }
-
-    pub fn retry_after(&self) -> u64 {
-        let header = self
-            .headers
-            .get("retry-after")
-            .unwrap_or_else(|| panic!("no Retry-After in {self:?}"));
-        header.to_str().unwrap().parse().unwrap()
-    }
-}
-
 impl Relay {
     pub fn binary() -> &'static str {
         env!("CARGO_BIN_EXE_sovereign-relay")
@@ -144,33 +96,18 @@ impl Relay {
         let own_data_dir = options.data_dir.is_none().then(|| TempDir::new().unwrap());
         let data_dir = options
             .data_dir
+            .clone()
             .unwrap_or_else(|| own_data_dir.as_ref().unwrap().path().to_owned());
-        let environment = options
-            .environment
-            .iter()
-            .filter(|(name, _)| !options.left_out.contains(name));
-        let mut child = Command::new(Self::binary())
-            .env_clear()
-            .env("RELAY_LISTEN", "127.0.0.1:0")
-            .env("RELAY_ADMIN_LISTEN", "127.0.0.1:0")
-            .env("RELAY_DATA_DIR", &data_dir)
-            .env("RELAY_LOG", "info")
-            .envs(environment.cloned())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("the binary starts");
+        let mut child = spawn(&options, &data_dir);
         let mut log = Log::follow(child.stderr.take().unwrap());
-        let Some(line) = log.line_with("\"serving\"").await else {
+        let Some(line) = log.line_with(&["\"serving\"", ": serving "]).await else {
             let status = child.wait().await.expect("it has ended");
             return Err(StartFailure {
                 code: status.code(),
                 log: log.text(),
             });
         };
-        let address = |name: &str| -> SocketAddr { field(&line, name).parse().unwrap() };
+        let address = |name: &str| -> SocketAddr { log::field(&line, name).parse().unwrap() };
         let (url, admin_url) = (
             format!("http://{}", address("public")),
             format!("http://{}", address("admin")),
@@ -201,9 +138,9 @@ impl Relay {
     }
 
     /// Waits for a log line that holds `text`.
-    pub async fn logged(&mut self, text: &str) -> Value {
+    pub async fn logged(&mut self, text: &str) -> String {
         self.log
-            .line_with(text)
+            .line_with(&[text])
             .await
             .unwrap_or_else(|| panic!("the log ended without {text}:\n{}", self.log()))
     }
@@ -305,16 +242,13 @@ impl Relay {
     }
 
     /// Runs the command line against this relay.
-    pub async fn cli(&self, arguments: &[&str]) -> std::process::Output {
-        Command::new(Self::binary())
-            .env_clear()
-            .env("RELAY_DATA_DIR", &self.data_dir)
-            .env("RELAY_ADMIN_LISTEN", self.admin_url.trim_start_matches("http://"))
-            .env("RELAY_LISTEN", self.url.trim_start_matches("http://"))
-            .args(arguments)
-            .output()
-            .await
-            .unwrap()
+    pub async fn cli(&self, arguments: &[&str]) -> Ended {
+        let environment = [
+            ("RELAY_DATA_DIR", &*self.data_dir.to_string_lossy()),
+            ("RELAY_ADMIN_LISTEN", self.admin_url.trim_start_matches("http://")),
+            ("RELAY_LISTEN", self.url.trim_start_matches("http://")),
+        ];
+        command::run(arguments, &environment).await
     }
 
     /// kill -9.
@@ -369,6 +303,30 @@ impl Relay {
     }
 }
 
+/// On free loopback ports and apart from whatever the machine keeps, unless the options say otherwise.
+fn spawn(options: &RelayOptions, data_dir: &Path) -> Child {
+    let own = [
+        ("RELAY_LISTEN", "127.0.0.1:0"),
+        ("RELAY_ADMIN_LISTEN", "127.0.0.1:0"),
+        ("RELAY_DATA_DIR", &*data_dir.to_string_lossy()),
+        ("RELAY_LOG", "info"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = own
+        .iter()
+        .chain(&options.environment)
+        .filter(|(name, _)| !options.left_out.contains(name));
+    Command::new(Relay::binary())
+        .env_clear()
+        .envs(environment.cloned())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the binary starts")
+}
+
 /// A caller of its own.
 pub struct Caller {
     url: String,
@@ -391,81 +349,4 @@ impl Caller {
             body: response.json().await?,
         })
     }
-}
-
-/// A log that is read as it is written, so that the relay never waits for a full pipe.
-struct Log {
-    lines: Arc<Mutex<Vec<String>>>,
-    changed: watch::Receiver<usize>,
-    seen: usize,
-}
-
-impl Log {
-    fn follow(stderr: tokio::process::ChildStderr) -> Self {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let (count, changed) = watch::channel(0);
-        let written = Arc::clone(&lines);
-        tokio::spawn(async move {
-            let mut reader = BufReader::new(stderr).lines();
-            while let Ok(Some(line)) = reader.next_line().await {
-                written.lock().unwrap().push(line);
-                count.send_modify(|count| *count += 1);
-            }
-        });
-        Self {
-            lines,
-            changed,
-            seen: 0,
-        }
-    }
-
-    fn text(&self) -> String {
-        self.lines.lock().unwrap().join("\n")
-    }
-
-    /// The next line that holds `text`; `None` when the log ended without.
-    async fn line_with(&mut self, text: &str) -> Option<Value> {
-        loop {
-            if let Some(line) = self.next_seen(text) {
-                return Some(serde_json::from_str(&line).unwrap_or(Value::String(line)));
-            }
-            let changed = timeout(DEADLINE, self.changed.changed())
-                .await
-                .expect("a log line in time");
-            if changed.is_err() {
-                return self
-                    .next_seen(text)
-                    .map(|line| serde_json::from_str(&line).unwrap_or(Value::String(line)));
-            }
-        }
-    }
-
-    fn next_seen(&mut self, text: &str) -> Option<String> {
-        let lines = self.lines.lock().unwrap();
-        let found = lines
-            .iter()
-            .enumerate()
-            .skip(self.seen)
-            .find(|(_, line)| line.contains(text));
-        self.seen = found.as_ref().map_or(lines.len(), |(index, _)| index + 1);
-        found.map(|(_, line)| line.clone())
-    }
-
-    async fn ended(&mut self) {
-        while timeout(DEADLINE, self.changed.changed())
-            .await
-            .expect("the log ends")
-            .is_ok()
-        {}
-    }
-}
-
-fn field(line: &Value, name: &str) -> String {
-    let value = line
-        .pointer(&format!("/fields/{name}"))
-        .or_else(|| line.get(name));
-    value
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("no {name} in {line}"))
-        .to_owned()
 }
