@@ -38,7 +38,8 @@ pub struct TokenHash(pub u128);
 pub struct Scope {
     /// Provider, environment, and topic or project: `apns/production/fs.sovereign.mobile`. Used as a metric label.
     pub name: Arc<str>,
-    /// Grows with each reload of the credentials, which starts guard and fuses anew.
+    /// Grows with each reload of the credentials, which starts guard and fuses anew. Never the same for two sets of
+    /// them and never back to an earlier one: what a call was sent under is told by it.
     pub generation: u64,
 }
 

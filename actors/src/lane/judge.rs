@@ -1,8 +1,8 @@
 //! From what a provider says of a push to what its caller is told.
 //!
 //! The lane's shell calls it once per call, after breaker, holds and pace had their share of the outcome. Guard and
-//! fuses are kept per verdict scope; a new generation of a scope (credentials reloaded) starts anew, and a late
-//! answer of an old one proves nothing and is noted nowhere.
+//! fuses are kept per verdict scope; a new generation of a scope (credentials reloaded) starts anew. An answer that is
+//! late for it, or of a call that saw the reload happen, proves nothing and is noted nowhere.
 //!
 //! ```text
 //!   Sent ----------------> sent
@@ -44,7 +44,8 @@ const UNREACHABLE_RETRY: Duration = Duration::from_secs(1);
 /// Whom an outcome is about.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
-    pub(super) scope: Scope,
+    /// What the push was sent under. `None`: credentials were reloaded meanwhile, so it may be the old ones or the new.
+    pub(super) scope: Option<Scope>,
     pub(super) instance: InstanceId,
     pub(super) token: TokenHash,
 }
@@ -111,7 +112,7 @@ impl Judge {
         if platform == Platform::Windows {
             return self.conditional(case, Reason::MalformedToken, since, now);
         }
-        let Some(evidence) = self.evidence(&case.scope) else {
+        let Some(evidence) = self.evidence(case.scope.as_ref()) else {
             return PushAnswer::invalid_token(Reason::MalformedToken, since);
         };
         evidence
@@ -159,7 +160,7 @@ impl Judge {
     }
 
     fn sent(&mut self, case: &Case, now: Duration) {
-        if let Some(evidence) = self.evidence(&case.scope) {
+        if let Some(evidence) = self.evidence(case.scope.as_ref()) {
             evidence.guard.sent(now);
             evidence.fuses.note(case.token, case.instance, Seen::Sent, now);
         }
@@ -167,7 +168,7 @@ impl Judge {
     }
 
     fn certain(&mut self, case: &Case, reason: Reason, since: UnixMillis, now: Duration) -> PushAnswer {
-        let is_held = self.evidence(&case.scope).is_some_and(|evidence| {
+        let is_held = self.evidence(case.scope.as_ref()).is_some_and(|evidence| {
             evidence.fuses.note(case.token, case.instance, Seen::Certain, now);
             evidence.fuses.holds_certain()
         });
@@ -180,7 +181,7 @@ impl Judge {
     }
 
     fn conditional(&mut self, case: &Case, reason: Reason, since: UnixMillis, now: Duration) -> PushAnswer {
-        let Some(evidence) = self.evidence(&case.scope) else {
+        let Some(evidence) = self.evidence(case.scope.as_ref()) else {
             return unconfirmed();
         };
         evidence.guard.bad(case.token);
@@ -199,8 +200,9 @@ impl Judge {
         answer
     }
 
-    /// The evidence of this generation of the scope; `None` when a newer one is known.
-    fn evidence(&mut self, scope: &Scope) -> Option<&mut Evidence> {
+    /// The evidence of this generation of the scope; `None` when a newer one is known, or it is not known which.
+    fn evidence(&mut self, scope: Option<&Scope>) -> Option<&mut Evidence> {
+        let scope = scope?;
         match self.scopes.iter().position(|(known, _)| known.name == scope.name) {
             Some(index) => {
                 let known = self.scopes.get(index).map_or(0, |(known, _)| known.generation);

@@ -128,7 +128,7 @@ impl Core {
             return credentials_gone();
         };
         let case = Case {
-            scope,
+            scope: Some(scope),
             instance,
             token,
         };
@@ -186,6 +186,12 @@ impl Core {
         }
     }
 
+    /// The scope of a call that began under `scope` and has ended. A provider uses its current credentials at each
+    /// try, and its generations only grow: the same scope before and after was the scope of all tries between.
+    fn unchanged(&self, scope: Scope, platform: Platform) -> Option<Scope> {
+        self.scope(platform).filter(|current| *current == scope)
+    }
+
     fn settle(&self, pass: Option<Pass>, case: &Case, outcome: Outcome, began: Duration) -> Verdict {
         let now = self.now();
         let mut state = self.lock();
@@ -226,14 +232,15 @@ impl Core {
 async fn call(mut place: Place, scope: Scope, job: LaneJob) -> Verdict {
     let core = place.core.clone();
     let provider = core.provider.name();
-    let case = Case {
-        scope,
-        instance: job.instance,
-        token: job.token,
-    };
+    let platform = job.delivery.platform;
     let began = core.now();
     let ended = called(&core.provider, job.delivery, began).await;
     series::measure_call(provider, core.now().saturating_sub(began));
+    let case = Case {
+        scope: core.unchanged(scope, platform),
+        instance: job.instance,
+        token: job.token,
+    };
     let verdict = match ended {
         Some(outcome) => core.settle(place.pass.take(), &case, outcome, began),
         None => unknown_outcome(),

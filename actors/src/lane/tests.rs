@@ -2,6 +2,7 @@
 
 mod faults;
 mod queue;
+mod reload;
 
 use std::{
     collections::VecDeque,
@@ -62,6 +63,7 @@ type Script = Box<dyn Fn(&Delivery) -> BoxFuture<'static, Outcome> + Send + Sync
 /// Answers by its script and counts.
 struct Fake {
     script: Mutex<Arc<Script>>,
+    scope: Mutex<Scope>,
     capacity: watch::Sender<usize>,
     calls: AtomicUsize,
     under_way: Arc<AtomicUsize>,
@@ -83,6 +85,10 @@ impl Fake {
     ) -> Arc<Self> {
         Arc::new(Self {
             script: Mutex::new(Arc::new(Box::new(script))),
+            scope: Mutex::new(Scope {
+                name: "fake/production/topic".into(),
+                generation: 1,
+            }),
             capacity: watch::Sender::new(capacity),
             calls: AtomicUsize::new(0),
             under_way: Arc::new(AtomicUsize::new(0)),
@@ -92,6 +98,10 @@ impl Fake {
 
     fn now_does(&self, script: impl Fn(&Delivery) -> BoxFuture<'static, Outcome> + Send + Sync + 'static) {
         *self.script.lock().unwrap() = Arc::new(Box::new(script));
+    }
+
+    fn reload(&self, scope: Scope) {
+        *self.scope.lock().unwrap() = scope;
     }
 
     fn calls(&self) -> usize {
@@ -105,10 +115,7 @@ impl PushProvider for Fake {
     }
 
     fn scope(&self, _: Platform) -> Option<Scope> {
-        Some(Scope {
-            name: "fake/production/topic".into(),
-            generation: 1,
-        })
+        Some(self.scope.lock().unwrap().clone())
     }
 
     fn capacity(&self) -> watch::Receiver<usize> {

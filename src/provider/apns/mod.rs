@@ -63,7 +63,7 @@ struct Inner {
 /// One set of credentials and the connections that were opened under it.
 struct Generation {
     number: u64,
-    credentials: Option<Credentials>,
+    credentials: Option<Arc<Credentials>>,
     pool: Arc<Pool>,
 }
 
@@ -90,7 +90,7 @@ impl ApnsProvider {
     ) -> Result<Self, ApnsConfigError> {
         let Endpoint { host, port, tls } = &config.endpoint;
         let origin = Origin::new(host, *port, *tls).ok_or(ApnsConfigError::Endpoint)?;
-        let credentials = config.credentials()?;
+        let credentials = config.credentials()?.map(Arc::new);
         let base = Arc::new(Base {
             name: name(config.environment),
             transport,
@@ -130,14 +130,14 @@ impl ApnsProvider {
         if config.environment != inner.environment || config.endpoint != inner.base.endpoint {
             return Err(ApnsConfigError::Fixed);
         }
-        let credentials = config.credentials()?;
+        let credentials = config.credentials()?.map(Arc::new);
         let pool = Pool::new(inner.base.clone());
-        let number = inner.current.load().number + 1;
-        let old = inner.current.swap(Arc::new(Generation {
-            number,
-            credentials,
-            pool,
-        }));
+        // Replaces exactly the one it counts on from: of two reloads at a time, each gets a number of its own.
+        let old = inner.current.rcu(|current| Generation {
+            number: current.number + 1,
+            credentials: credentials.clone(),
+            pool: pool.clone(),
+        });
         old.pool.retire();
         inner.base.capacity.send_replace(UNCONNECTED);
         Ok(())

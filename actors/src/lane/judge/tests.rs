@@ -15,7 +15,7 @@ fn scope(generation: u64) -> Scope {
 
 fn case(of: u8, token: u64) -> Case {
     Case {
-        scope: scope(1),
+        scope: Some(scope(1)),
         instance: InstanceId::from_bytes([of; 16]),
         token: token_hash(token),
     }
@@ -128,7 +128,7 @@ fn a_new_generation_starts_anew_and_late_answers_of_the_old_one_prove_nothing() 
     (0..60).for_each(|token| drop(judge.judge(&case(1, token), gone(Certainty::Certain), s(10))));
     assert!(judge.take_changes().iter().any(|change| change.gauge));
     let new = Case {
-        scope: scope(2),
+        scope: Some(scope(2)),
         ..case(1, 1)
     };
     assert!(is_gone(&judge.judge(&new, gone(Certainty::Certain), s(11))));
@@ -152,16 +152,16 @@ fn a_new_generation_starts_anew_and_late_answers_of_the_old_one_prove_nothing() 
 fn scopes_do_not_share_evidence_and_their_number_is_bounded() {
     let mut judge = Judge::default();
     for number in 0..3 * SCOPES {
-        let scope = Scope {
+        let scope = Some(Scope {
             name: format!("topic-{number}").into(),
             generation: 1,
-        };
+        });
         let verdict = judge.judge(&Case { scope, ..case(1, 1) }, gone(Certainty::Conditional), s(0));
         assert!(is_failed(&verdict, Reason::UnconfirmedToken));
-        let scope = Scope {
+        let scope = Some(Scope {
             name: format!("topic-{number}").into(),
             generation: 1,
-        };
+        });
         judge.judge(&Case { scope, ..case(1, 1) }, sent(), s(0));
     }
     assert_eq!(judge.fuses().len(), SCOPES);

@@ -46,7 +46,7 @@ fn a_million_pushes_to_a_million_tokens_of_a_thousand_instances_keep_every_memor
         let (token, mut instance) = (token(number), [0; 16]);
         instance[..8].copy_from_slice(&(number % 1_000).to_be_bytes());
         let case = Case {
-            scope: scope.clone(),
+            scope: Some(scope.clone()),
             instance: InstanceId::from_bytes(instance),
             token,
         };

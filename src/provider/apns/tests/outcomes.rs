@@ -273,3 +273,23 @@ async fn a_reload_that_moves_to_another_endpoint_is_refused_and_changes_nothing(
     assert_eq!(kit.provider.scope(Platform::Ios).unwrap().generation, 0);
     kit.stop().await;
 }
+
+#[tokio::test]
+async fn reloads_at_the_same_time_each_start_a_generation_of_their_own() {
+    let kit = Kit::start().await;
+    const RELOADS: u64 = 4 * 100;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let generation = || kit.provider.scope(Platform::Ios).unwrap().generation;
+                for _ in 0..RELOADS / 4 {
+                    let before = generation();
+                    kit.provider.reload(kit.config.clone()).unwrap();
+                    assert!(generation() > before, "it never goes back");
+                }
+            });
+        }
+    });
+    assert_eq!(kit.provider.scope(Platform::Ios).unwrap().generation, RELOADS);
+    kit.stop().await;
+}
