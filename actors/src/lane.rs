@@ -42,6 +42,7 @@ use std::{sync::Arc, time::Duration};
 
 use sovereign_relay_protocol::{id::InstanceId, platform::Platform, push::PushAnswer};
 
+pub use self::hint::{LONGEST_RETRY_AFTER, SHORTEST_RETRY_AFTER};
 use crate::{
     now::Now,
     ports::{Clock, PushProvider, Scope, TokenHash},

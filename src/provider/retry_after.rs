@@ -1,14 +1,10 @@
-//! `Retry-After`: whole seconds or an HTTP date (RFC 9110, 10.2.3), clamped.
+//! `Retry-After`: whole seconds or an HTTP date (RFC 9110, 10.2.3), within the bounds that the lanes keep.
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use http::header::{HeaderMap, RETRY_AFTER};
+use sovereign_relay_actors::lane::{LONGEST_RETRY_AFTER, SHORTEST_RETRY_AFTER};
 use sovereign_relay_protocol::time::UnixMillis;
-
-/// Less would be a busy loop.
-const SHORTEST: Duration = Duration::from_secs(1);
-/// More is not believed: a wrong clock somewhere must not silence a platform for a day.
-const LONGEST: Duration = Duration::from_secs(3600);
 
 /// The hint of an answer, if it has one that can be read.
 pub(crate) fn retry_after(headers: &HeaderMap, now: UnixMillis) -> Option<Duration> {
@@ -23,7 +19,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: UnixMillis) -> Option<Durati
             date.saturating_sub(Duration::from_millis(now.0))
         }
     };
-    Some(hint.clamp(SHORTEST, LONGEST))
+    Some(hint.clamp(SHORTEST_RETRY_AFTER, LONGEST_RETRY_AFTER))
 }
 
 #[cfg(test)]

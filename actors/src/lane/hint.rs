@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-/// Longest hint and longest hold. FCM's retry rules give up after an hour; a provider that asks for more, or a
-/// mistaken header, must not shut a platform for longer.
-pub(super) const LONGEST: Duration = Duration::from_secs(LONGEST_SECONDS);
-pub(super) const LONGEST_SECONDS: u64 = 3_600;
-const SHORTEST: Duration = Duration::from_secs(1);
+/// Longest hint and longest hold, of all providers. FCM's retry rules give up after an hour; a provider that asks for
+/// more, or a mistaken header, must not shut a platform for longer.
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3_600);
+/// Less would be a busy loop.
+pub const SHORTEST_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// `wait` within the bounds.
 pub(super) fn clamp(wait: Duration) -> Duration {
-    wait.clamp(SHORTEST, LONGEST)
+    wait.clamp(SHORTEST_RETRY_AFTER, LONGEST_RETRY_AFTER)
 }
 
 /// `wait` within the bounds in whole seconds, rounded up: a caller that obeys is never too early.

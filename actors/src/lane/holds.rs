@@ -178,9 +178,9 @@ mod tests {
             holds
                 .check(A, ms(0))
                 .and_then(|answer| answer.retry_after_seconds),
-            Some(hint::LONGEST_SECONDS)
+            Some(hint::LONGEST_RETRY_AFTER.as_secs())
         );
-        assert!(holds.check(A, hint::LONGEST).is_none());
+        assert!(holds.check(A, hint::LONGEST_RETRY_AFTER).is_none());
         holds.note(A, &throttled(Hold::Token, Some(0)), ms(0));
         assert!(
             holds.check(A, ms(999)).is_some(),

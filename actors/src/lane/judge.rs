@@ -273,7 +273,11 @@ fn unconfirmed() -> PushAnswer {
     )
 }
 
+/// A provider's client says `unconfirmed_token` too, of a verdict that nothing could prove.
 fn failed(failure: &Failure) -> PushAnswer {
+    if failure.reason == Reason::UnconfirmedToken {
+        return unconfirmed();
+    }
     let retry_after = holds::retry_after(failure)
         .filter(|_| failure.retryable)
         .map(hint::seconds);

@@ -2,12 +2,13 @@
 
 use sovereign_relay_protocol::platform::Platform;
 use sovereign_relay_simulator::{
-    Behaviour, RetryAfter,
+    Behaviour, Pace, RetryAfter,
     apns::verdict::{self, gone as inactive, refused},
 };
 
 use super::{
-    Proof, Row, Since, check, check_apart, gone, gone_if_proven, lasting, passing, passing_after, row,
+    Proof, Row, Since, UNCONFIRMED_RETRY, check, check_apart, gone, gone_if_proven, lasting, passing,
+    passing_after, row,
 };
 
 const TOLD: u64 = 1_700_000_000_123;
@@ -107,7 +108,7 @@ fn dead() -> Vec<Row> {
 /// What looks like the end of a device and is not.
 fn almost_dead() -> Vec<Row> {
     let told = i64::try_from(TOLD).unwrap();
-    let unconfirmed = || passing("unconfirmed_token");
+    let unconfirmed = || passing_after("unconfirmed_token", UNCONFIRMED_RETRY);
     vec![
         row("410, no body", Behaviour::status(410), unconfirmed()),
         row("410, html", Behaviour::html(410), unconfirmed()),
@@ -217,6 +218,7 @@ fn refusals_of_the_relay() -> Vec<Row> {
 }
 
 fn troubles() -> Vec<Row> {
+    let cut = Pace::CutAfter { bytes: 5 };
     let twice = |name, reason| row(name, refused(503, reason), passing(UNAVAILABLE)).asked(2);
     vec![
         row(
@@ -232,6 +234,26 @@ fn troubles() -> Vec<Row> {
         .asked(2),
         twice("ServiceUnavailable", "ServiceUnavailable"),
         twice("Shutdown, also on a new connection", "Shutdown"),
+        row(
+            "403, cut",
+            refused(403, "InvalidProviderToken").paced(cut),
+            passing(UNAVAILABLE),
+        ),
+        row(
+            "400, cut",
+            refused(400, "PayloadEmpty").paced(cut),
+            passing(UNAVAILABLE),
+        ),
+        row(
+            "410, cut",
+            verdict::unregistered(i64::try_from(TOLD).unwrap()).paced(cut),
+            passing(UNAVAILABLE),
+        ),
+        row(
+            "413, endless",
+            refused(413, "PayloadTooLarge").padded_to(100_000),
+            passing(UNAVAILABLE),
+        ),
         row("502, html", Behaviour::html(502), passing(UNAVAILABLE)),
         row("504", Behaviour::status(504), passing(UNAVAILABLE)),
         row("redirect", Behaviour::status(302), passing(UNAVAILABLE)),

@@ -205,6 +205,19 @@ fn malformed_tokens_of_many_instances_are_held_and_never_spoil_the_guard() {
 }
 
 #[test]
+fn an_unconfirmed_token_has_the_same_hint_whoever_says_so() {
+    let failure = Failure {
+        reason: Reason::UnconfirmedToken,
+        retryable: true,
+        retry_after: None,
+        hold: Hold::Nothing,
+        health: Health::Answered,
+    };
+    let verdict = Judge::default().judge(&case(1, 1), Outcome::Failed(failure), s(0));
+    assert!(is_failed(&verdict, Reason::UnconfirmedToken));
+}
+
+#[test]
 fn what_is_no_statement_about_the_token_goes_through_with_a_clamped_hint() {
     let mut judge = Judge::default();
     let failure = |retryable, retry_after, hold| Failure {
