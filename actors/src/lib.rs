@@ -17,3 +17,4 @@ pub mod now;
 pub mod ports;
 pub mod push;
 pub mod registry;
+pub mod session;

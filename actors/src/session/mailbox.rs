@@ -1,0 +1,189 @@
+//! What waits for one slot: entries numbered without a gap, kept until they are acknowledged.
+//!
+//! Invariant: a full mailbox refuses what is new; nothing that was stored is given up before its acknowledgement.
+
+use std::collections::VecDeque;
+
+use sovereign_relay_protocol::{
+    limits::{MAILBOX_BYTES, MAILBOX_MESSAGES},
+    signal::frame::Opaque,
+};
+
+use super::port::{Entry, Item};
+
+/// One slot's mailbox.
+#[derive(Default, Debug)]
+pub(crate) struct Mailbox {
+    entries: VecDeque<Entry>,
+    /// Highest `seq` trimmed.
+    base: u64,
+    messages: usize,
+    bytes: usize,
+}
+
+/// No room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Full;
+
+impl Mailbox {
+    /// Highest `seq` trimmed.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Highest `seq` given out.
+    pub(crate) fn top(&self) -> u64 {
+        self.entries.back().map_or(self.base, |last| last.seq)
+    }
+
+    /// Messages that wait.
+    pub(crate) fn messages(&self) -> usize {
+        self.messages
+    }
+
+    /// Bytes of their content.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a message.
+    pub(crate) fn push(&mut self, generation: u32, content: Opaque) -> Result<(), Full> {
+        let has_room =
+            self.messages < MAILBOX_MESSAGES && self.bytes.saturating_add(content.len()) <= MAILBOX_BYTES;
+        if !has_room {
+            return Err(Full);
+        }
+        self.messages += 1;
+        self.bytes += content.len();
+        self.add(generation, Item::Message(content));
+        Ok(())
+    }
+
+    /// Adds the news of a new page load, whether or not there is room: the limit on page loads bounds them.
+    pub(crate) fn push_new_load(&mut self, generation: u32) {
+        self.add(generation, Item::NewLoad);
+    }
+
+    fn add(&mut self, generation: u32, item: Item) {
+        let seq = self.top() + 1;
+        self.entries.push_back(Entry {
+            seq,
+            generation,
+            item,
+        });
+    }
+
+    /// Forgets everything up to `seq`; gives back how many bytes that freed.
+    pub(crate) fn trim(&mut self, seq: u64) -> usize {
+        let before = self.bytes;
+        while let Some(first) = self.entries.front().filter(|first| first.seq <= seq) {
+            if let Item::Message(content) = &first.item {
+                self.messages -= 1;
+                self.bytes -= content.len();
+            }
+            self.base = first.seq;
+            self.entries.pop_front();
+        }
+        if self.entries.is_empty() {
+            // An idle session keeps nothing of a burst that is over.
+            self.entries = VecDeque::new();
+        }
+        before - self.bytes
+    }
+
+    /// What comes after `after`: at least one entry if there is one, and more while they fit into `bytes`.
+    pub(crate) fn after(&self, after: u64, bytes: usize) -> Vec<Entry> {
+        let skip = usize::try_from(after.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let mut room = bytes;
+        let fits = |entry: &&Entry| {
+            let Item::Message(content) = &entry.item else {
+                return true;
+            };
+            let has_room = room == bytes || content.len() <= room;
+            room = room.saturating_sub(content.len().max(1));
+            has_room
+        };
+        self.entries.iter().skip(skip).take_while(fits).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn message(length: usize) -> Opaque {
+        Opaque::new("x".repeat(length))
+    }
+
+    fn seqs(entries: &[Entry]) -> Vec<u64> {
+        entries.iter().map(|entry| entry.seq).collect()
+    }
+
+    #[test]
+    fn the_256_first_messages_wait_and_the_next_is_refused_until_one_is_acknowledged() {
+        let mut mailbox = Mailbox::default();
+        for _ in 0..MAILBOX_MESSAGES {
+            mailbox.push(1, message(1)).unwrap();
+        }
+        assert_eq!(mailbox.push(1, message(0)), Err(Full));
+        assert_eq!(mailbox.trim(1), 1);
+        assert_eq!(mailbox.push(1, message(0)), Ok(()));
+        assert_eq!((mailbox.base(), mailbox.top()), (1, 257));
+    }
+
+    #[test]
+    fn bytes_are_bounded_and_the_news_of_a_page_load_is_not() {
+        let mut mailbox = Mailbox::default();
+        mailbox.push(1, message(MAILBOX_BYTES)).unwrap();
+        assert_eq!(mailbox.push(1, message(1)), Err(Full));
+        mailbox.push_new_load(2);
+        assert_eq!(
+            (mailbox.top(), mailbox.messages(), mailbox.bytes()),
+            (2, 1, MAILBOX_BYTES)
+        );
+        assert_eq!(mailbox.trim(2), MAILBOX_BYTES);
+        assert_eq!((mailbox.base(), mailbox.messages(), mailbox.bytes()), (2, 0, 0));
+    }
+
+    #[test]
+    fn a_page_has_what_fits_and_at_least_one() {
+        let mut mailbox = Mailbox::default();
+        for length in [100, 10, 10, 100] {
+            mailbox.push(1, message(length)).unwrap();
+        }
+        mailbox.push_new_load(2);
+        assert_eq!(seqs(&mailbox.after(0, 50)), [1]);
+        assert_eq!(seqs(&mailbox.after(1, 50)), [2, 3]);
+        assert_eq!(seqs(&mailbox.after(3, 1)), [4, 5]);
+        assert_eq!(seqs(&mailbox.after(5, 50)), [0; 0]);
+        assert_eq!(seqs(&mailbox.after(9, 50)), [0; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_have_no_gap_and_counts_are_right(steps in prop::collection::vec((0usize..3, 0u64..12), 1..80)) {
+            let mut mailbox = Mailbox::default();
+            let mut acknowledged = 0;
+            for (step, value) in steps {
+                match step {
+                    0 => { let _ = mailbox.push(1, message(usize::try_from(value).unwrap())); }
+                    1 => mailbox.push_new_load(2),
+                    _ => {
+                        acknowledged = (acknowledged + value).min(mailbox.top());
+                        mailbox.trim(acknowledged);
+                    }
+                }
+                let waiting = mailbox.after(mailbox.base(), usize::MAX);
+                prop_assert_eq!(mailbox.base(), acknowledged);
+                prop_assert_eq!(seqs(&waiting), (acknowledged + 1..=mailbox.top()).collect::<Vec<_>>());
+                let lengths: Vec<_> = waiting.iter().filter_map(|entry| match &entry.item {
+                    Item::Message(content) => Some(content.len()),
+                    Item::NewLoad => None,
+                }).collect();
+                prop_assert_eq!((mailbox.messages(), mailbox.bytes()), (lengths.len(), lengths.iter().sum()));
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! What sessions need of the place that keeps them. In memory now, Redis later; one contract suite for both.
+//!
+//! Each operation is atomic. A slot's connection has an epoch: whoever bound last has the highest, and what an
+//! earlier one still asks is [`Gone::Fenced`].
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use sovereign_relay_protocol::{
+    id::InstanceId,
+    signal::{
+        frame::{Opaque, PeerPresence},
+        id::{SessionId, Slot},
+        session::{EndToEnd, SessionView},
+    },
+    time::UnixMillis,
+};
+use thiserror::Error;
+
+use crate::ports::StoreError;
+
+/// Keyed hash of a client's connection secret: what is kept in its place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ConnectionHash(pub u128);
+
+/// One life of a session. A rendezvous can give the same id to another session later; its tickets differ by this.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Incarnation(pub u64);
+
+/// What a session was made with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Whether messages must look sealed.
+    pub e2e: EndToEnd,
+    /// Whether its peers are given TURN credentials.
+    pub turn: bool,
+}
+
+/// A session that an instance asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewSession {
+    /// Random, or an HMAC of the rendezvous.
+    pub id: SessionId,
+    /// Random. Ignored where the session is there already.
+    pub incarnation: Incarnation,
+    /// Who asks.
+    pub instance: InstanceId,
+    /// Whether the second slot is left for another instance that knows the same rendezvous.
+    pub is_rendezvous: bool,
+    /// How it should be.
+    pub settings: Settings,
+    /// How long it should live.
+    pub life: Duration,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Creation {
+    /// Made now.
+    Made(Place),
+    /// Was there, and the instance has a slot in it.
+    Joined(Place),
+    /// Two other instances have met there. 409 `session_full`.
+    Full,
+    /// Was there with another `e2e`. 409 `settings_conflict`.
+    Conflict,
+    /// The instance has as many live sessions as it may. 429 `rate_limited`.
+    TooMany,
+    /// All mailboxes together hold as much as they may. 503 `overloaded`.
+    Overloaded,
+}
+
+/// An instance's place in a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Which life of the session.
+    pub incarnation: Incarnation,
+    /// When it ends.
+    pub expires_at: UnixMillis,
+    /// Its slot; `None` = both.
+    pub slot: Option<Slot>,
+}
+
+/// A connection that asks for a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bind {
+    /// Of the ticket.
+    pub slot: Slot,
+    /// Of the ticket.
+    pub incarnation: Incarnation,
+    /// The client's secret, hashed.
+    pub connection: ConnectionHash,
+    /// Grows with each dial of one secret.
+    pub attempt: u64,
+    /// Highest `seq` that the client processed.
+    pub last: u64,
+}
+
+/// A slot as its new connection finds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bound {
+    /// Fences earlier connections.
+    pub epoch: u64,
+    /// Page loads so far.
+    pub generation: u32,
+    /// Whether this is a new one.
+    pub is_new_load: bool,
+    /// The `n` expected next.
+    pub next: u64,
+    /// Highest `seq` trimmed.
+    pub base: u64,
+    /// The peer.
+    pub peer: Presence,
+    /// How the session was made.
+    pub settings: Settings,
+    /// The instance that the slot belongs to.
+    pub instance: InstanceId,
+    /// When the session ends.
+    pub expires_at: UnixMillis,
+    /// The same on the store's clock.
+    pub expires_in: Duration,
+}
+
+/// A peer's presence, and when it changes by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Presence {
+    /// What a client is told.
+    pub told: PeerPresence,
+    /// When to look again; `None` = it changes only by what the peer does.
+    pub changes_in: Option<Duration>,
+}
+
+/// Why an operation found nothing to work on.
+#[derive(Clone, Debug, Error)]
+pub enum Gone {
+    /// The session is over, or never was. 4404 at a bind, 4410 on a live connection.
+    #[error("no such session")]
+    NoSession,
+    /// A newer connection has the slot. 4409.
+    #[error("a newer connection has the slot")]
+    Fenced,
+    /// Nobody knows: nothing was changed, as far as can be told.
+    #[error(transparent)]
+    Unavailable(#[from] StoreError),
+}
+
+/// Why a connection doesn't get its slot.
+#[derive(Clone, Debug, Error)]
+pub enum BindRefusal {
+    /// See [`Gone`].
+    #[error(transparent)]
+    Gone(#[from] Gone),
+    /// A retired secret, or an attempt that doesn't grow. 4409.
+    #[error("replaced by a newer connection")]
+    Replaced,
+    /// The client saw more than this session ever sent. 4404.
+    #[error("the client knows another session")]
+    BeyondSent,
+    /// Too many page loads. 4429.
+    #[error("too many page loads")]
+    TooManyLoads,
+    /// Too many resumes. 1013.
+    #[error("too many resumes")]
+    TooManyResumes,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Appended {
+    /// Stored.
+    Stored,
+    /// Stored before.
+    Duplicate,
+    /// Its predecessor is missing. 4500.
+    OutOfStep,
+    /// No room for now.
+    MailboxFull,
+    /// The session has carried as many as it may. 4413.
+    SessionTotal,
+}
+
+/// What became of an acknowledgement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trimmed {
+    /// Done, or done before.
+    Trimmed,
+    /// Nothing that high was ever sent. 4404.
+    BeyondSent,
+}
+
+/// How a connection leaves its slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Departure {
+    /// Its socket is gone; it may come back.
+    Lost,
+    /// It said goodbye.
+    Bye,
+}
+
+/// What waits in a mailbox.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Gapless for each receiver.
+    pub seq: u64,
+    /// The sender's generation.
+    pub generation: u32,
+    /// What it is.
+    pub item: Item,
+}
+
+/// What an entry is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Item {
+    /// A message.
+    Message(Opaque),
+    /// The sender has a new generation.
+    NewLoad,
+}
+
+/// Keeps sessions.
+pub trait SessionStore: Send + Sync + 'static {
+    /// Makes a session, or finds the one at a rendezvous.
+    fn create(&self, new: NewSession) -> BoxFuture<'static, Result<Creation, StoreError>>;
+
+    /// A session as one of its instances may see it.
+    fn view(
+        &self,
+        id: SessionId,
+        instance: InstanceId,
+    ) -> BoxFuture<'static, Result<Option<SessionView>, StoreError>>;
+
+    /// Ends a session for one of its instances; `false` where there is none. Everything of it is gone.
+    fn remove(&self, id: SessionId, instance: InstanceId) -> BoxFuture<'static, Result<bool, StoreError>>;
+
+    /// Gives a slot to a connection. The one that had it is fenced from now on.
+    fn bind(&self, id: SessionId, bind: Bind) -> BoxFuture<'static, Result<Bound, BindRefusal>>;
+
+    /// Stores message `n` of a slot for the other one. Stored means: acknowledged may be said.
+    fn append(
+        &self,
+        id: SessionId,
+        slot: Slot,
+        epoch: u64,
+        n: u64,
+        content: Opaque,
+    ) -> BoxFuture<'static, Result<Appended, Gone>>;
+
+    /// Forgets what waits for a slot, up to `seq`.
+    fn trim(
+        &self,
+        id: SessionId,
+        slot: Slot,
+        epoch: u64,
+        seq: u64,
+    ) -> BoxFuture<'static, Result<Trimmed, Gone>>;
+
+    /// What waits for a slot after `after`: in order, at least one entry if there is one, and as many more as fit
+    /// into about `bytes`.
+    fn read(
+        &self,
+        id: SessionId,
+        slot: Slot,
+        epoch: u64,
+        after: u64,
+        bytes: usize,
+    ) -> BoxFuture<'static, Result<Vec<Entry>, Gone>>;
+
+    /// Whether the peer of `slot` is there.
+    fn peer(&self, id: SessionId, slot: Slot) -> BoxFuture<'static, Result<Presence, Gone>>;
+
+    /// A connection leaves, if the slot is still its own. Says when the session ends, if that is sooner now.
+    fn unbind(
+        &self,
+        id: SessionId,
+        slot: Slot,
+        epoch: u64,
+        departure: Departure,
+    ) -> BoxFuture<'static, Result<Option<Duration>, Gone>>;
+}

@@ -1,0 +1,346 @@
+//! Finds the actor of a session, starts it, replaces it when it died.
+//!
+//! Called by the WebSocket endpoint and the sessions API. The actors live on arbiters of their own, started with the
+//! registry and stopped last, so that none depends on an HTTP worker.
+//!
+//! Invariant: a connection that got its slot gives it back, whatever becomes of it ([`Held`]), and whatever becomes of
+//! its actor: a successor does it.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use actix::{
+    Actor, Addr, Arbiter, ArbiterHandle, Context, Handler, Message,
+    dev::{ToEnvelope, channel::channel},
+};
+use dashmap::{DashMap, Entry};
+use metrics::counter;
+use sovereign_relay_protocol::{
+    id::InstanceId,
+    signal::{
+        close::CloseCode,
+        id::{SessionId, Slot},
+    },
+};
+use tokio::sync::oneshot;
+use tracing::error;
+
+use super::{
+    Depart, Dial, End, Leave, Said, SessionActor, Submit,
+    link::Link,
+    port::{Bind, BindRefusal, Bound, Entry as MailboxEntry, Gone, SessionStore},
+    state::code_of,
+};
+use crate::ports::Clock;
+
+/// Messages in an actor's mailbox. Each of its few connections has one frame under way; the rest is room for dials.
+const MAILBOX: usize = 64;
+/// How often a message looks for a living actor. A miss means that one was just dying.
+const TRIES: usize = 4;
+
+/// The sessions that this replica holds connections of. Clones are the same registry.
+#[derive(Clone)]
+pub struct Sessions {
+    kit: Arc<Kit>,
+    arbiters: Arc<Arbiters>,
+}
+
+/// What actors share.
+pub(crate) struct Kit {
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) directory: Directory,
+}
+
+/// The actors alive.
+pub(crate) struct Directory {
+    seats: DashMap<SessionId, Seat>,
+    generations: AtomicU64,
+    arbiters: Vec<ArbiterHandle>,
+}
+
+/// One actor. The address is never cloned: each clone would have a place of its own in the mailbox.
+#[derive(Clone)]
+struct Seat {
+    generation: u64,
+    address: Arc<Addr<SessionActor>>,
+}
+
+struct Arbiters(Mutex<Vec<Arbiter>>);
+
+/// A slot that a connection holds. Dropped, the slot is given back as lost.
+pub struct Held {
+    sessions: Sessions,
+    id: SessionId,
+    slot: Slot,
+    epoch: u64,
+    gave_back: bool,
+}
+
+impl Sessions {
+    /// Starts the arbiters.
+    ///
+    /// # Panics
+    /// Where no actix `System` runs.
+    pub fn start(arbiters: usize, store: Arc<dyn SessionStore>, clock: Arc<dyn Clock>) -> Self {
+        let arbiters: Vec<Arbiter> = (0..arbiters.max(1)).map(|_| Arbiter::new()).collect();
+        let directory = Directory {
+            seats: DashMap::new(),
+            generations: AtomicU64::new(0),
+            arbiters: arbiters.iter().map(Arbiter::handle).collect(),
+        };
+        Self {
+            kit: Arc::new(Kit {
+                store,
+                clock,
+                directory,
+            }),
+            arbiters: Arc::new(Arbiters(Mutex::new(arbiters))),
+        }
+    }
+
+    /// Gives a slot to a connection, whose link the session's actor speaks through from now on.
+    pub async fn dial(
+        &self,
+        id: SessionId,
+        bind: Bind,
+        link: &Arc<Link>,
+    ) -> Result<(Bound, Held), BindRefusal> {
+        let ask = |reply| Dial {
+            bind,
+            link: link.clone(),
+            reply,
+        };
+        let Some(outcome) = self.ask(id, ask).await else {
+            return Err(busy().into());
+        };
+        let bound = outcome?;
+        let held = Held {
+            sessions: self.clone(),
+            id,
+            slot: bind.slot,
+            epoch: bound.epoch,
+            gave_back: false,
+        };
+        Ok((bound, held))
+    }
+
+    /// Ends the connections of a session on this replica: all, or those of one instance. Returns when none of them
+    /// begins to write a message any more.
+    pub async fn end(&self, id: SessionId, code: CloseCode, only: Option<InstanceId>) {
+        if self.kit.directory.find(id).is_none() {
+            return;
+        }
+        let closed = self.ask(id, |done| End { code, only, done }).await;
+        for link in closed.unwrap_or_default() {
+            link.silent().await;
+        }
+    }
+
+    /// Ends every connection whose ticket names an instance.
+    pub async fn end_instance(&self, instance: InstanceId) {
+        for id in self.kit.directory.all() {
+            self.end(id, CloseCode::Revoked, Some(instance)).await;
+        }
+    }
+
+    /// Tells every connection that the relay goes away, each with another moment within `over`.
+    pub fn leave(&self, over: Duration) {
+        let ids = self.kit.directory.all();
+        let count = u32::try_from(ids.len()).unwrap_or(u32::MAX).max(1);
+        for (index, id) in (1..=count).zip(ids) {
+            let within = over.saturating_mul(index) / count;
+            if let Some(seat) = self.kit.directory.find(id) {
+                // One that is gone has no connections.
+                let _ = seat.address.try_send(Leave { within });
+            }
+        }
+    }
+
+    /// Actors alive.
+    pub fn alive(&self) -> usize {
+        self.kit.directory.seats.len()
+    }
+
+    /// Stops the arbiters. Connections are gone by then, or are closed 1011.
+    pub async fn close(&self) {
+        let arbiters = self.arbiters.take();
+        // The threads end at once, but joining them blocks.
+        let join = || arbiters.into_iter().for_each(|arbiter| drop(arbiter.join()));
+        if let Err(error) = tokio::task::spawn_blocking(join).await {
+            error!(%error, "an arbiter's thread panicked");
+        }
+    }
+
+    /// Sends a question to the session's actor; `None` when it died over it, or is drowned.
+    async fn ask<M, T>(&self, id: SessionId, question: impl Fn(oneshot::Sender<T>) -> M) -> Option<T>
+    where
+        M: Message + Send + 'static,
+        M::Result: Send,
+        SessionActor: Handler<M>,
+        <SessionActor as Actor>::Context: ToEnvelope<SessionActor, M>,
+    {
+        for _ in 0..TRIES {
+            let seat = self.kit.directory.seat(id, &self.kit);
+            let (reply, answer) = oneshot::channel();
+            match seat.address.try_send(question(reply)) {
+                Ok(()) => return answer.await.ok(),
+                Err(actix::dev::SendError::Full(_)) => return None,
+                Err(actix::dev::SendError::Closed(_)) => self.kit.directory.leave(id, seat.generation),
+            }
+        }
+        None
+    }
+}
+
+fn busy() -> Gone {
+    Gone::Unavailable(crate::ports::StoreError(
+        "the session's actor did not answer".to_owned(),
+    ))
+}
+
+impl Held {
+    /// Hands a frame to the session. `Err` is how the connection ends.
+    pub async fn submit(&self, said: Said) -> Result<(), CloseCode> {
+        let Self {
+            sessions,
+            id,
+            slot,
+            epoch,
+            ..
+        } = self;
+        let outcome = sessions
+            .ask(*id, |reply| Submit {
+                slot: *slot,
+                epoch: *epoch,
+                said: said.clone(),
+                reply,
+            })
+            .await;
+        outcome.unwrap_or(Err(CloseCode::InternalError))
+    }
+
+    /// What waits in the slot's mailbox after `after`: about `bytes` of it.
+    pub async fn read(&self, after: u64, bytes: usize) -> Result<Vec<MailboxEntry>, CloseCode> {
+        let read = self
+            .sessions
+            .kit
+            .store
+            .read(self.id, self.slot, self.epoch, after, bytes);
+        read.await.map_err(|gone| code_of(&gone))
+    }
+
+    /// The slot was given back already: the connection said goodbye.
+    pub fn forget(mut self) {
+        self.gave_back = true;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.gave_back {
+            return;
+        }
+        let Self {
+            sessions,
+            id,
+            slot,
+            epoch,
+            ..
+        } = self;
+        for _ in 0..TRIES {
+            let seat = sessions.kit.directory.seat(*id, &sessions.kit);
+            let depart = Depart {
+                slot: *slot,
+                epoch: *epoch,
+            };
+            match seat.address.try_send(depart) {
+                Ok(()) => return,
+                Err(actix::dev::SendError::Full(_)) => break,
+                Err(actix::dev::SendError::Closed(_)) => sessions.kit.directory.leave(*id, seat.generation),
+            }
+        }
+        error!("a slot could not be given back; it is when its session ends");
+    }
+}
+
+impl Directory {
+    fn seat(&self, id: SessionId, kit: &Arc<Kit>) -> Seat {
+        if let Some(seat) = self.find(id) {
+            return seat;
+        }
+        match self.seats.entry(id) {
+            Entry::Occupied(place) => place.get().clone(),
+            Entry::Vacant(place) => place.insert(self.start(id, kit)).clone(),
+        }
+    }
+
+    fn find(&self, id: SessionId) -> Option<Seat> {
+        self.seats.get(&id).map(|seat| seat.clone())
+    }
+
+    fn all(&self) -> Vec<SessionId> {
+        self.seats.iter().map(|seat| *seat.key()).collect()
+    }
+
+    /// An actor leaves by itself, or was found gone.
+    pub(crate) fn leave(&self, id: SessionId, generation: u64) {
+        self.seats.remove_if(&id, |_, seat| seat.generation == generation);
+    }
+
+    /// An actor died of a panic.
+    pub(crate) fn bury(&self, id: SessionId, generation: u64) {
+        counter!("relay_actor_restarts_total").increment(1);
+        error!("a session's actor panicked");
+        self.leave(id, generation);
+    }
+
+    fn start(&self, id: SessionId, kit: &Arc<Kit>) -> Seat {
+        let generation = self.generations.fetch_add(1, Ordering::Relaxed);
+        // `Actor::start_in_arbiter` sets the capacity only once the arbiter gets to it; until then, 16.
+        let (sender, receiver) = channel(MAILBOX);
+        let kit = kit.clone();
+        let run = move || {
+            let context = Context::<SessionActor>::with_receiver(receiver);
+            actix_rt::spawn(context.into_future(SessionActor::new(id, generation, kit)));
+        };
+        if let Some(arbiter) = self.arbiter_of(id) {
+            // Refused only by an arbiter that has stopped; then the mailbox is closed, which senders notice.
+            arbiter.spawn_fn(run);
+        }
+        Seat {
+            generation,
+            address: Arc::new(Addr::new(sender)),
+        }
+    }
+
+    fn arbiter_of(&self, id: SessionId) -> Option<&ArbiterHandle> {
+        // Ids are random or hashes, so any byte spreads them.
+        let [.., last] = *id.as_bytes();
+        self.arbiters
+            .get(usize::from(last).checked_rem(self.arbiters.len())?)
+    }
+}
+
+impl Arbiters {
+    fn take(&self) -> Vec<Arbiter> {
+        let arbiters = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for arbiter in &arbiters {
+            // One that has stopped already is fine.
+            let _ = arbiter.stop();
+        }
+        arbiters
+    }
+}
+
+impl Drop for Arbiters {
+    fn drop(&mut self) {
+        // A registry that was never closed ends its threads all the same.
+        self.take();
+    }
+}
