@@ -4,10 +4,12 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sovereign_relay_protocol::platform::Platform;
-use sovereign_relay_simulator::SimulatorOptions;
+use sovereign_relay_simulator::{SimulatorOptions, Simulators};
+use tokio::net::TcpListener;
 
 use crate::support::{
-    relay::{Answer, Instance, Relay, RelayOptions},
+    command,
+    relay::{Answer, Instance, Relay, RelayOptions, StartFailure},
     world::World,
 };
 
@@ -183,4 +185,83 @@ async fn a_key_is_rotated_with_a_grace_and_withdrawn_for_good() {
         let answer = relay.push(key, &body).await;
         assert_eq!((answer.status.as_u16(), answer.word()), (401, "revoked"));
     }
+}
+
+/// The whole environment of the earlier relay, but for its port.
+async fn earlier_environment() -> Vec<(String, String)> {
+    let simulators = Simulators::start(SimulatorOptions::default()).await.unwrap();
+    let (key, apns) = (simulators.apns.key(), simulators.apns.options());
+    let wns = simulators.wns.options();
+    let mut account: Value = serde_json::from_str(&simulators.fcm.service_account_json()).unwrap();
+    account["token_uri"] = json!("https://oauth2.googleapis.com/token");
+    [
+        ("RELAY_ENROLLMENT_SECRET", OLD_SECRET),
+        ("APNS_KEY", &key.pem),
+        ("APNS_KEY_ID", &key.key_id),
+        ("APNS_TEAM_ID", &apns.team_id),
+        ("APNS_BUNDLE_ID", &apns.bundle_id),
+        ("APNS_BUNDLE_ID_MACOS", &apns.bundle_id_macos),
+        ("APNS_USE_SANDBOX", "true"),
+        ("FCM_SERVICE_ACCOUNT_JSON", &account.to_string()),
+        ("WNS_PACKAGE_SID", &wns.package_sid),
+        ("WNS_CLIENT_SECRET", &wns.client_secret),
+        // A container sets it to its own id.
+        ("HOSTNAME", "0a1b2c3d4e5f"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec()
+}
+
+#[tokio::test]
+async fn the_earlier_environment_alone_switches_everything_on() {
+    let environment = earlier_environment().await;
+    let options = RelayOptions::new().under(environment.clone());
+    let relay = Relay::start(options).await;
+    let capabilities = relay.get("/v1/capabilities").await.body;
+    for platform in Platform::ALL {
+        assert_eq!(
+            capabilities["platforms"][platform.as_str()],
+            true,
+            "{capabilities}"
+        );
+    }
+    assert_eq!(relay.get("/readyz").await.status, 200);
+    let rotate = relay.request(Method::POST, "/v1/keys/rotate");
+    let rotated = Answer::from(rotate.bearer_auth(earlier_key(OLD_SECRET).key)).await;
+    assert_eq!(rotated.status, 200, "{rotated:?}");
+
+    let variables = environment.iter().map(|(name, value)| (&**name, &**value));
+    let variables: Vec<_> = variables
+        .chain([("RELAY_DATA_DIR", "/tmp"), ("PORT", "4711")])
+        .collect();
+    let checked = command::run(&["check-config", "--json"], &variables).await.json();
+    assert_eq!(
+        (&checked["listen"], &checked["enrollment"]),
+        (&json!("0.0.0.0:4711"), &json!("open"))
+    );
+    let ios = checked["platforms"]["ios"]["detail"].as_str().unwrap();
+    assert!(ios.ends_with("default sandbox"), "{ios}");
+}
+
+/// The earlier relay's `PORT` is one on all addresses. Holding it on loopback shows where the relay would listen
+/// without letting it listen there.
+#[tokio::test]
+async fn port_is_where_it_listens_on_all_addresses_unless_relay_listen_says_otherwise() {
+    let held = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = held.local_addr().unwrap().port().to_string();
+    let options = RelayOptions::new()
+        .under(earlier_environment().await)
+        .set("PORT", &port);
+    let Err(StartFailure { code, log }) = Relay::try_start(options.clone().without("RELAY_LISTEN")).await
+    else {
+        panic!("it listens elsewhere")
+    };
+    assert_eq!(code, Some(1));
+    assert!(
+        log.contains(&format!("0.0.0.0:{port} can't be listened on")),
+        "{log}"
+    );
+    let elsewhere = Relay::start(options).await;
+    assert_eq!(elsewhere.get("/api/health").await.status, 200);
+    assert!(!elsewhere.url.ends_with(&port));
 }

@@ -22,6 +22,7 @@ mod configuration;
 mod conventions;
 mod crash;
 mod enrollment;
+mod error_codes;
 mod hang_ups;
 mod life;
 mod limits;
