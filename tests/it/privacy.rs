@@ -36,11 +36,24 @@ async fn marked_content_keys_and_addresses_are_found_in_no_log_metric_store_or_e
 }
 
 #[tokio::test]
-async fn no_setting_of_the_log_makes_foreign_crates_print_content() {
-    nothing_is_found(RelayOptions::new().set("RELAY_LOG", MOST_VERBOSE)).await;
+async fn no_setting_of_the_log_makes_foreign_crates_print_content_nor_does_the_log_for_people() {
+    let options = RelayOptions::new()
+        .set("RELAY_LOG", MOST_VERBOSE)
+        .set("RELAY_LOG_FORMAT", "text");
+    let log = nothing_is_found(options).await;
+    assert!(
+        !log.contains("{\"") && !log.contains('\u{1b}'),
+        "text, without colours"
+    );
+    let answered = log.lines().find(|line| line.contains("request answered"));
+    let answered = answered.expect("a line of a request");
+    for part in ["INFO request{request_id=", "route=\"/v1/", "status="] {
+        assert!(answered.contains(part), "{part} in {answered}");
+    }
 }
 
-async fn nothing_is_found(options: RelayOptions) {
+/// The whole log, for what else there is to say about it.
+async fn nothing_is_found(options: RelayOptions) -> String {
     let options = options.set("RELAY_PUSH_DEADLINE", "1s");
     let world = World::start_with(SimulatorOptions::default(), options).await;
     let mut planted = Planted::new(&[("a mark", MARK), ("a token", HEX_MARK), ("an address", ADDRESS)]);
@@ -93,6 +106,7 @@ async fn nothing_is_found(options: RelayOptions) {
     );
     planted.search("the log", log.as_bytes());
     kept.search("the log", log.as_bytes());
+    log
 }
 
 /// Every kind of request under every kind of answer of the providers.
