@@ -20,6 +20,7 @@ use sovereign_relay_protocol::{id::InstanceId, redacted::Redacted, time::UnixMil
 
 pub mod embedded;
 pub mod revocation;
+pub mod sessions;
 
 #[cfg(test)]
 mod contract;

@@ -4,7 +4,7 @@
 //! repeats; only the latest connection of a slot changes anything for it; what was stored is there until the
 //! receiver acknowledges it or the session ends.
 
-use std::time::Duration;
+use std::{cmp::Ordering, time::Duration};
 
 use sovereign_relay_protocol::{
     id::InstanceId,
@@ -147,17 +147,10 @@ impl SessionRecord {
 
     /// Stores a message for the other slot.
     pub fn append(&mut self, from: Slot, epoch: u64, n: u64, content: Opaque) -> Result<Appended, Gone> {
-        let sender = self.held(from, epoch)?;
-        let generation = sender.generation;
-        if n < sender.next {
-            return Ok(Appended::Duplicate);
+        if let Some(refused) = self.refused(from, epoch, n)? {
+            return Ok(refused);
         }
-        if n > sender.next {
-            return Ok(Appended::OutOfStep);
-        }
-        if self.messages >= SESSION_MESSAGES {
-            return Ok(Appended::SessionTotal);
-        }
+        let generation = self.slot(from).generation;
         if self
             .slot_mut(from.other())
             .mailbox
@@ -169,6 +162,22 @@ impl SessionRecord {
         self.messages += 1;
         self.slot_mut(from).next += 1;
         Ok(Appended::Stored)
+    }
+
+    /// What is said of a message for which there is no room outside this session: it is full, unless something else
+    /// is wrong with it, or it was stored before.
+    pub fn append_without_room(&mut self, from: Slot, epoch: u64, n: u64) -> Result<Appended, Gone> {
+        Ok(self.refused(from, epoch, n)?.unwrap_or(Appended::MailboxFull))
+    }
+
+    fn refused(&mut self, from: Slot, epoch: u64, n: u64) -> Result<Option<Appended>, Gone> {
+        let next = self.held(from, epoch)?.next;
+        Ok(match n.cmp(&next) {
+            Ordering::Less => Some(Appended::Duplicate),
+            Ordering::Greater => Some(Appended::OutOfStep),
+            Ordering::Equal if self.messages >= SESSION_MESSAGES => Some(Appended::SessionTotal),
+            Ordering::Equal => None,
+        })
     }
 
     /// Forgets what waits for a slot, up to `seq`.
