@@ -32,7 +32,7 @@ need_tool() {
 # One test is a Node program that does what a deployed instance does.
 need_node() {
   if ! command -v node >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    step "installing Node" install_node
+    step "installing Node" install_package nodejs
   fi
   local major
   major="$(node --version 2>/dev/null | sed 's/^v//; s/\..*//')" || true
@@ -42,8 +42,19 @@ need_node() {
   fi
 }
 
-install_node() {
-  apt-get update -qq && apt-get install -y -qq --no-install-recommends nodejs >/dev/null
+install_package() {
+  apt-get update -qq && apt-get install -y -qq --no-install-recommends "$1" >/dev/null
+}
+
+# Another runs the curl lines that the README and the playground show.
+need_curl() {
+  if ! command -v curl >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    step "installing curl" install_package curl
+  fi
+  if ! command -v curl >/dev/null; then
+    echo "curl is needed for the test of the README; see https://curl.se" >&2
+    exit 1
+  fi
 }
 
 # A walk through the tree that names a file which is gone sends its reader astray.

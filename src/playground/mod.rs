@@ -14,7 +14,7 @@ mod tour;
 use anyhow::ensure;
 use sovereign_relay_protocol::platform::Platform;
 
-use self::{report::Report, stage::Stage};
+use self::{report::Report, stage::Stage, tour::Seen};
 
 /// `playground`.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub struct Args {
 
 /// Runs the playground until Ctrl-C, or until the tour is over with `--once`.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    let mut stage = Stage::start().await?;
+    let stage = Stage::start().await?;
     let report = Report::new(args);
     report.opening(&stage)?;
     let mut delivered = 0;
@@ -38,9 +38,11 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         delivered += usize::from(step.opened.is_ok());
         report.step(device, &step)?;
     }
+    // Before the lines are shown that make more arrive.
+    let seen = Seen::now(&stage);
     report.closing(&stage, delivered)?;
     if !args.once {
-        tour::watch_until_interrupted(&mut stage, &report).await?;
+        tour::watch_until_interrupted(&stage, &report, seen).await?;
     }
     stage.stop().await;
     ensure!(

@@ -81,33 +81,57 @@ async fn post(stage: &Stage, device: &Device, sealed: &str) -> anyhow::Result<Pu
     Ok(response.json().await?)
 }
 
-/// Prints what arrives at the devices until Ctrl-C.
-pub(super) async fn watch_until_interrupted(stage: &mut Stage, report: &Report) -> anyhow::Result<()> {
-    let mut seen: Vec<usize> = stage
-        .devices
-        .iter()
-        .map(|device| arrivals::at(&stage.simulators, device).len())
-        .collect();
-    loop {
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
-            () = anything_new(stage) => {}
-        }
-        for (device, seen) in stage.devices.iter().zip(&mut seen) {
-            let arrived = arrivals::at(&stage.simulators, device);
-            for Arrival { sealed, .. } in arrived.iter().skip(*seen) {
-                report.arrival(device, &device.open(sealed))?;
-            }
-            *seen = arrived.len();
+/// How much has arrived: at each device, and through each provider.
+pub(super) struct Seen {
+    at_devices: Vec<usize>,
+    by_providers: [u64; PROVIDERS.len()],
+}
+
+/// One platform of each provider.
+const PROVIDERS: [Platform; 3] = [Platform::Ios, Platform::Android, Platform::Windows];
+
+impl Seen {
+    /// Up to now.
+    pub(super) fn now(stage: &Stage) -> Self {
+        // The providers first: what comes between the two looks is looked at again.
+        let by_providers = PROVIDERS.map(|platform| arrivals::delivered(&stage.simulators, platform));
+        let devices = stage.devices.iter();
+        Self {
+            at_devices: devices
+                .map(|device| arrivals::at(&stage.simulators, device).len())
+                .collect(),
+            by_providers,
         }
     }
 }
 
-/// Ends when one of the three providers has delivered something (or has had nothing to do for a while).
-async fn anything_new(stage: &Stage) {
-    let waits = [Platform::Ios, Platform::Android, Platform::Windows].map(|platform| {
-        let before = arrivals::delivered(&stage.simulators, platform);
-        Box::pin(arrivals::more_than(&stage.simulators, platform, before))
-    });
+/// Prints what arrives at the devices beyond what was seen, until Ctrl-C.
+pub(super) async fn watch_until_interrupted(
+    stage: &Stage,
+    report: &Report,
+    mut seen: Seen,
+) -> anyhow::Result<()> {
+    loop {
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
+            () = anything_beyond(stage, seen.by_providers) => {}
+        }
+        let now = Seen::now(stage);
+        for ((device, &from), &to) in stage.devices.iter().zip(&seen.at_devices).zip(&now.at_devices) {
+            let arrived = arrivals::at(&stage.simulators, device);
+            for Arrival { sealed, .. } in arrived.iter().take(to).skip(from) {
+                report.arrival(device, &device.open(sealed))?;
+            }
+        }
+        seen = now;
+    }
+}
+
+/// Ends when one of the providers has delivered more (or has had nothing to do for a while).
+async fn anything_beyond(stage: &Stage, seen: [u64; PROVIDERS.len()]) {
+    let waits = PROVIDERS
+        .into_iter()
+        .zip(seen)
+        .map(|(platform, before)| Box::pin(arrivals::more_than(&stage.simulators, platform, before)));
     let _ = select_all(waits).await;
 }

@@ -32,6 +32,7 @@ mod panics;
 mod playground;
 mod privacy;
 mod provider_trouble;
+mod readme;
 mod replicas;
 mod runtime;
 mod support;

@@ -1,21 +1,78 @@
 //! The first thing a newcomer runs.
 
-use crate::support::relay::Relay;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{ChildStdout, Command},
+    time::timeout,
+};
+
+use crate::support::{
+    DEADLINE,
+    command::{self, finish},
+    relay::Relay,
+};
 
 #[tokio::test]
 async fn the_playground_delivers_to_all_four_platforms_and_exits_with_0() {
-    let output = tokio::process::Command::new(Relay::binary())
-        .args(["playground", "--once", "--json"])
-        .output()
-        .await;
-    let output = output.unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = command::run(&["playground", "--once", "--json"], &[])
+        .await
+        .json();
     assert_eq!(report["delivered"], 4);
     assert_eq!(report["devices"].as_array().unwrap().len(), 4);
     assert!(report["url"].as_str().unwrap().starts_with("http://127.0.0.1:"));
+}
+
+async fn next_line(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
+    let line = timeout(DEADLINE, lines.next_line())
+        .await
+        .expect("a line in time");
+    line.unwrap().expect("the playground goes on")
+}
+
+#[tokio::test]
+async fn its_curl_lines_work_as_they_are_printed_and_what_they_send_is_opened_before_the_readers_eyes() {
+    let mut playground = Command::new(Relay::binary())
+        .env_clear()
+        .arg("playground")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(playground.stdout.take().unwrap()).lines();
+    let mut curls = Vec::new();
+    while curls.len() < 6 {
+        curls.extend(Some(next_line(&mut lines).await).filter(|line| line.starts_with("  curl ")));
+    }
+    let mut answers = Vec::new();
+    for line in curls {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).env("no_proxy", "*");
+        answers.push(finish(shell, "").await.json());
+    }
+    assert_eq!(answers[0]["platforms"]["ios"], true, "capabilities");
+    assert!(answers[1]["instanceKey"].is_string(), "an enrollment");
+    for answer in &answers[2..] {
+        assert_eq!(answer["result"], "sent");
+    }
+    let mut opened: Vec<Value> = Vec::new();
+    while opened.len() < 4 {
+        let line = next_line(&mut lines).await;
+        if let Some((platform, text)) = line.split_once(" device opened ") {
+            let notification: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(notification["body"], format!("from curl to {platform}"));
+            opened.push(json!(platform));
+        }
+    }
+    let pid = playground.id().unwrap().to_string();
+    let interrupted = Command::new("kill").args(["-INT", &pid]).status().await.unwrap();
+    assert!(interrupted.success());
+    let status = timeout(DEADLINE, playground.wait())
+        .await
+        .expect("Ctrl-C ends it")
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
 }

@@ -1,0 +1,134 @@
+//! README.md's shell lines do what it says: each block is run as it stands, against a relay of the test.
+
+use std::path::Path;
+
+use serde_json::Value;
+use sovereign_relay_protocol::platform::Platform;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::support::{
+    command::{Ended, finish},
+    relay::Relay,
+    world::World,
+};
+
+const README: &str = include_str!("../../README.md");
+/// Blocks that begin so can't be run by a test: this suite itself, and what needs a container engine.
+const NOT_RUN: [&str; 2] = ["scripts/test\n", "docker "];
+
+/// What stands between ```sh and ```.
+fn blocks() -> impl Iterator<Item = &'static str> {
+    let opened = README.split("```sh\n").skip(1);
+    opened.map(|rest| rest.split_once("```").expect("a closed block").0)
+}
+
+/// Takes the one block with this text.
+fn block(text: &str) -> &'static str {
+    let mut found = blocks().filter(|block| block.contains(text));
+    let block = found.next().unwrap_or_else(|| panic!("no block with {text}"));
+    assert!(found.next().is_none(), "two blocks with {text}");
+    block
+}
+
+/// The answer that a comment under a line shows.
+fn shown(block: &str) -> Value {
+    let comment = block.lines().find_map(|line| line.strip_prefix("# {"));
+    let comment = comment.unwrap_or_else(|| panic!("no answer is shown in {block}"));
+    serde_json::from_str(&format!("{{{comment}")).unwrap()
+}
+
+/// The same fields, and the same values where they are not left out.
+#[track_caller]
+fn assert_like(answer: &Value, shown: &Value) {
+    let (answer, shown) = (answer.as_object().unwrap(), shown.as_object().unwrap());
+    assert!(answer.keys().eq(shown.keys()), "{answer:?} is shown as {shown:?}");
+    for (name, value) in shown {
+        let is_left_out = value.as_str().is_some_and(|text| text.ends_with("..."));
+        assert!(
+            is_left_out || answer[name] == *value,
+            "{name} is shown as {value}"
+        );
+    }
+}
+
+/// A shell beside the relay: its binary on the path, its addresses in the environment.
+async fn run(script: &str, relay: &Relay, folder: &Path, variables: &[(&str, &str)]) -> Ended {
+    let binaries = Path::new(Relay::binary()).parent().unwrap().display();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-eu", "-c", &script.replace("https://relay.example", &relay.url)])
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", format!("{binaries}:{}", std::env::var("PATH").unwrap()))
+        .env("RELAY_DATA_DIR", relay.data_dir())
+        .env(
+            "RELAY_ADMIN_LISTEN",
+            relay.admin_url.trim_start_matches("http://"),
+        )
+        .envs(variables.iter().copied());
+    finish(shell, "").await
+}
+
+#[test]
+fn every_shell_block_is_run_or_named_as_one_that_can_not_be() {
+    let run = ["playground --once", "/v1/enroll", "/v1/push", "instances list"].map(block);
+    for block in blocks() {
+        let named = NOT_RUN.iter().any(|start| block.starts_with(start));
+        assert!(named != run.contains(&block), "run it, or say why not: {block}");
+    }
+}
+
+#[tokio::test]
+async fn the_playground_line_works() {
+    let script = block("playground --once").replace("cargo run --release --", "sovereign-relay");
+    let folder = TempDir::new().unwrap();
+    let world = World::start().await;
+    let printed = run(&script, &world.relay, folder.path(), &[]).await.done();
+    assert!(
+        printed.contains("4 of 4 notifications delivered and opened"),
+        "{printed}"
+    );
+}
+
+#[tokio::test]
+async fn an_instance_enrolls_and_pushes_with_the_curl_lines_and_the_operator_has_its_commands() {
+    let world = World::start().await;
+    let folder = TempDir::new().unwrap();
+    let (relay, folder) = (&world.relay, folder.path());
+    let enroll = block("/v1/enroll");
+    let enrolled = run(enroll, relay, folder, &[]).await.json();
+    assert_like(&enrolled, &shown(enroll));
+
+    let device = world.device(Platform::Ios);
+    let notification = serde_json::json!({ "title": "Hello" });
+    let sealed = device.seal(&notification);
+    let key = enrolled["instanceKey"].as_str().unwrap();
+    let variables = [
+        ("INSTANCE_KEY", key),
+        ("DEVICE_TOKEN", &device.token),
+        ("SEALED", &sealed),
+    ];
+    let push = block("/v1/push");
+    let sent = run(push, relay, folder, &variables).await.json();
+    assert_like(&sent, &shown(push));
+    let arrived = world.simulators.apns.inbox().all().pop().unwrap();
+    let payload: Value = serde_json::from_str(&arrived.payload).unwrap();
+    assert_eq!(
+        device.open(payload["encryptedPayload"].as_str().unwrap()),
+        notification
+    );
+
+    let id = enrolled["instanceId"].as_str().unwrap();
+    let commands = block("instances list").replace("<id>", id);
+    let printed = run(&commands, relay, folder, &[]).await.done();
+    assert!(
+        printed.contains(id) && printed.contains("3000 a minute"),
+        "{printed}"
+    );
+    let exported = std::fs::read(folder.join("revocations.json")).unwrap();
+    let exported: Value = serde_json::from_slice(&exported).unwrap();
+    assert_eq!(exported["entries"], serde_json::json!([]));
+    let refused = run(push, relay, folder, &variables).await.json();
+    assert_eq!(refused["error"], "suspended");
+}
