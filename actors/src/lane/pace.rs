@@ -7,13 +7,17 @@
 //! ```text
 //!   Full --- throttled: half of the calls under way ---> Reduced --- throttled again: half of it
 //!    ^                                                    |  ^
-//!    |--- grown to the capacity, or quiet for long -------'  `--- each success: a little more
+//!    |--- grown to the capacity, or quiet for long -------'  `--- each success: a little more; no answer: enough
+//!                                                                 for the breaker to see it
 //! ```
 
 use std::time::Duration;
 
 /// From nothing to full capacity, at least. FCM: "ramp up over at least 60 seconds".
 const RAMP: Duration = Duration::from_secs(60);
+/// Calls for a provider that doesn't answer: over the breaker's 20 in 10 s, though each may last all its time. Not all
+/// of the capacity, since it may be back within the minute that its throttle asked for.
+const UNANSWERED: f64 = 64.0;
 /// A throttle that was so long ago says nothing of now.
 const FORGOTTEN: Duration = Duration::from_secs(600);
 
@@ -70,6 +74,14 @@ impl Pace {
         let ramp = as_calls(capacity) * elapsed / RAMP.as_secs_f64();
         *window += ramp.min(1.0 / *window);
         *grown_at = now;
+    }
+
+    /// A call was not answered at all. What a provider can take is no question then; whether it is there is one, and
+    /// the breaker concludes nothing from one call at a time.
+    pub(super) fn unanswered(&mut self) {
+        if let Self::Reduced { window, .. } = self {
+            *window = window.max(UNANSWERED);
+        }
     }
 }
 
@@ -133,6 +145,18 @@ mod tests {
         pace.throttled(64, s(0), s(0));
         assert_eq!(pace.allowed(100, s(599)), 32);
         assert_eq!(pace.allowed(100, s(600)), 100);
+    }
+
+    #[test]
+    fn a_provider_that_does_not_answer_gets_enough_calls_to_be_found_out_and_is_paced_when_it_does() {
+        let mut pace = Pace::Full;
+        pace.unanswered();
+        assert_eq!(pace.allowed(1_000, s(0)), 1_000);
+        pace.throttled(2, s(0), s(0));
+        assert_eq!(pace.allowed(1_000, s(1)), 1);
+        pace.unanswered();
+        assert_eq!(pace.allowed(1_000, s(1)), 64);
+        assert_eq!(pace.allowed(10, s(1)), 10);
     }
 
     proptest! {

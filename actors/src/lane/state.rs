@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use sovereign_relay_protocol::push::Reason;
 use tokio::sync::oneshot;
 
 use super::{
@@ -86,8 +87,12 @@ impl State {
                 if failure.hold == Hold::Provider {
                     self.pace.throttled(self.turns.taken(), began, now);
                 }
+                if failure.reason == Reason::ProviderTimeout {
+                    self.pace.unanswered();
+                }
             }
-            Outcome::Unreachable | Outcome::Overloaded { .. } => {}
+            Outcome::Unreachable => self.pace.unanswered(),
+            Outcome::Overloaded { .. } => {}
         }
         self.pace_turns(now);
         if self.breaker.state() == BreakerState::Open || self.holds.holds_everything(now) {

@@ -207,3 +207,47 @@ async fn a_probe_whose_caller_hangs_up_in_the_line_is_taken_by_the_next() {
     assert!(is_sent(&bench.push(3, 3).await.unwrap()));
     stuck.iter().for_each(tokio::task::JoinHandle::abort);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_paced_to_one_call_that_stops_answering_is_found_out_all_the_same() {
+    let timed_out = Outcome::Failed(Failure {
+        reason: Reason::ProviderTimeout,
+        retryable: true,
+        retry_after: None,
+        hold: Hold::Nothing,
+        health: Health::Faulty,
+    });
+    for silence in [Outcome::Unreachable, timed_out] {
+        let bench = bench(Fake::new(1_000, fails(throttled_for_a_second())));
+        bench.push(1, 1).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        let said = silence.clone();
+        bench.fake.now_does(move |_| {
+            let said = said.clone();
+            sleep(DEADLINE).map(|()| said).boxed()
+        });
+        let pushes: Vec<_> = (0..100).map(|number| bench.push(1, number)).collect();
+        bench.settled().await;
+        assert_eq!(bench.fake.under_way.load(Ordering::SeqCst), 1, "paced");
+        let mut more = Vec::new();
+        while bench.lane.snapshot().breaker != BreakerState::Open {
+            assert!(bench.clock.now().mono < Duration::from_secs(30), "{silence:?}");
+            more.push(bench.push(2, 1_000));
+            sleep(Duration::from_millis(100)).await;
+        }
+        pushes
+            .iter()
+            .chain(&more)
+            .for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+fn throttled_for_a_second() -> Failure {
+    Failure {
+        reason: Reason::ProviderThrottled,
+        retryable: true,
+        retry_after: Some(Duration::from_secs(1)),
+        hold: Hold::Provider,
+        health: Health::Answered,
+    }
+}
