@@ -62,6 +62,17 @@ impl Alarms {
         }
     }
 
+    /// The provider takes an access token no more, and another is fetched: told once for each, however many pushes had
+    /// it. Google and Microsoft may end a token early; often it is a sign of a wrong clock.
+    pub(crate) fn mending(&self, refusal: Refusal) {
+        let (provider, status) = (self.provider, refusal.status);
+        tracing::warn!(
+            provider,
+            status,
+            "access token refused before its time, fetching another"
+        );
+    }
+
     /// A push could not be sent; `cause` is asked for only when it is logged.
     pub(crate) fn not_sent(&self, now: Duration, cause: impl FnOnce() -> String) {
         if self.dials.due(now) {

@@ -1,9 +1,9 @@
 //! One push through the HTTP client: a token, a request, an answer, and the few retries that are safe.
 //!
-//! FCM and WNS give it their request and the reading of their answer. Flow: token - send - read; again when the
-//! request was surely not seen, and once with a fresh token after a 401. Everything ends by the push's deadline.
+//! [`super::http_provider`] gives it the request and the reading of FCM or WNS. Flow: token - send - read; again when
+//! the request was surely not seen, and once with a fresh token after a 401. Everything ends by the push's deadline.
 //!
-//! Invariant: what may have been accepted is never sent again.
+//! Invariants: what may have been accepted is never sent again, and an answer that did not come whole ends no device.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -13,16 +13,17 @@ use std::{
 use bytes::Bytes;
 use reqwest::{
     RequestBuilder, Response, StatusCode,
-    header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap},
+    header::{AUTHORIZATION, CONTENT_LENGTH},
 };
 use sovereign_relay_actors::ports::{Clock, Entropy, Failure, Health, Hold, Outcome};
-use sovereign_relay_protocol::push::Reason;
+use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 use tokio::time::{sleep, timeout};
 
 use super::{
     alarm::{Alarms, Refusal},
+    answer::{Answer, Reading, failed, misconfigured, not_the_providers},
     http::{SendError, classify, read_body, watched_body},
-    oauth::{AccessToken, TokenError, TokenKeeper},
+    oauth::{AccessToken, Mend, TokenError, TokenKeeper},
     retry_after::retry_after,
 };
 
@@ -37,22 +38,14 @@ const LONGEST_RETRY: Duration = Duration::from_secs(2);
 /// Losses this close together are one lost connection with many streams.
 const SAME_LOSS: Duration = Duration::from_millis(500);
 
-/// An answer, whole.
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-}
-
-/// What an answer means.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Reading {
-    /// This.
-    Outcome(Outcome),
-    /// The relay itself is refused, for good.
-    RelayRefused(Refusal),
-    /// The access token is refused: the relay is, if a fresh one is refused too.
-    TokenRefused(Refusal),
+/// One push in the form of its provider.
+pub(crate) trait Push: Sync {
+    /// What is sent.
+    fn body(&self) -> Bytes;
+    /// The head of a try; access token, length and body are added to it.
+    fn request(&self) -> RequestBuilder;
+    /// What an answer means.
+    fn read(&self, answer: &Answer) -> Reading;
 }
 
 /// What every call of one provider shares.
@@ -91,10 +84,9 @@ impl Caller {
         &self,
         keeper: &TokenKeeper,
         deadline: Duration,
-        body: Bytes,
-        request: impl Fn() -> RequestBuilder,
-        read: impl Fn(&Answer) -> Reading,
+        push: &impl Push,
     ) -> Outcome {
+        let (began, body) = (self.clock.now().unix, push.body());
         let mut fresh_token_tried = false;
         let mut wait = FIRST_RETRY;
         loop {
@@ -102,35 +94,27 @@ impl Caller {
                 Ok(token) => token,
                 Err(error) => return without_token(error),
             };
-            match self.send(&token, deadline, request(), body.clone()).await {
-                Ok(response) => match self
-                    .answer(response, deadline)
-                    .await
-                    .map_or_else(Reading::Outcome, |answer| read(&answer))
-                {
-                    Reading::Outcome(outcome) => return outcome,
-                    Reading::RelayRefused(refusal) => return self.refused(refusal),
-                    Reading::TokenRefused(refusal) => {
-                        let mendable = keeper.refused(&token);
-                        if std::mem::replace(&mut fresh_token_tried, true) || !mendable {
-                            return self.refused(refusal);
-                        }
-                    }
+            let sent = self.send(&token, deadline, push.request(), body.clone()).await;
+            let response = match sent {
+                Ok(response) => response,
+                Err(error) => match self.after(error) {
+                    Some(outcome) => return outcome,
+                    None if self.pause(&mut wait, deadline).await => continue,
+                    None => return not_taken(error),
                 },
-                Err(SendError::NotSent) => {
-                    let pause = self.jittered(wait);
-                    wait = (wait * 2).min(LONGEST_RETRY);
-                    if self.clock.now().until(deadline) <= pause {
-                        return Outcome::Unreachable;
+            };
+            let reading = match self.answer(response, began, deadline).await {
+                Ok(answer) => push.read(&answer),
+                Err(lost) => return lost,
+            };
+            match reading {
+                Reading::Outcome(outcome) => return outcome,
+                Reading::RelayRefused(refusal) => return self.refused(refusal),
+                Reading::TokenRefused(refusal) => {
+                    let mended = self.mend(keeper, &token, refusal);
+                    if std::mem::replace(&mut fresh_token_tried, true) || !mended {
+                        return self.refused(refusal);
                     }
-                    sleep(pause).await;
-                }
-                Err(SendError::Unsendable) => {
-                    return failed(Reason::PayloadRejected, false, Health::Answered);
-                }
-                Err(SendError::TimedOut) => return failed(Reason::ProviderTimeout, true, Health::Faulty),
-                Err(SendError::Lost) => {
-                    return failed(Reason::UnknownOutcome, true, self.connection_lost());
                 }
             }
         }
@@ -163,15 +147,42 @@ impl Caller {
         }
     }
 
+    /// What a try without an answer comes to; `None` when it may be made again.
+    fn after(&self, error: SendError) -> Option<Outcome> {
+        match error {
+            SendError::NotSent | SendError::Refused => None,
+            SendError::Unsendable => Some(failed(Reason::PayloadRejected, false, Health::Answered)),
+            SendError::TimedOut => Some(failed(Reason::ProviderTimeout, true, Health::Faulty)),
+            SendError::Lost => Some(failed(Reason::UnknownOutcome, true, self.connection_lost())),
+        }
+    }
+
+    /// Waits before the next try. `false`: there is no time for one.
+    async fn pause(&self, wait: &mut Duration, deadline: Duration) -> bool {
+        let pause = self.jittered(*wait);
+        *wait = (*wait * 2).min(LONGEST_RETRY);
+        let in_time = pause < self.clock.now().until(deadline);
+        if in_time {
+            sleep(pause).await;
+        }
+        in_time
+    }
+
     /// The rest of an answer. A success or a 5xx is told by its head, and is read as one with an empty body if that
     /// is lost; a 4xx means something else with each body, so one without it is no answer about this push.
-    async fn answer(&self, response: Response, deadline: Duration) -> Result<Answer, Outcome> {
+    async fn answer(
+        &self,
+        response: Response,
+        began: UnixMillis,
+        deadline: Duration,
+    ) -> Result<Answer, Outcome> {
         let (status, headers) = (response.status(), response.headers().clone());
         let rest = self.clock.now().until(deadline).min(BODY_TIME);
-        let body = match read_body(response, ANSWER_LIMIT, rest).await {
+        let read = read_body(response, ANSWER_LIMIT, rest).await;
+        let now = self.clock.now();
+        let body = match read {
             Ok(body) => body,
             Err(error) => {
-                let now = self.clock.now();
                 self.alarms.unreadable(status.as_u16(), error, now.mono);
                 if status.is_client_error() {
                     return Err(without_body(status, retry_after(&headers, now.unix)));
@@ -179,11 +190,19 @@ impl Caller {
                 Bytes::new()
             }
         };
-        Ok(Answer {
-            status: status.as_u16(),
-            headers,
-            body,
-        })
+        Ok(Answer::new((status.as_u16(), headers, body), began, now.unix))
+    }
+
+    /// Whether another token can be had at once in place of a refused one.
+    fn mend(&self, keeper: &TokenKeeper, token: &AccessToken, refusal: Refusal) -> bool {
+        match keeper.refused(token) {
+            Mend::Begins => {
+                self.alarms.mending(refusal);
+                true
+            }
+            Mend::UnderWay => true,
+            Mend::Waits => false,
+        }
     }
 
     fn note(&self, sorted: SendError, error: reqwest::Error) {
@@ -192,7 +211,7 @@ impl Caller {
                 let now = self.clock.now().mono;
                 self.alarms.not_sent(now, || (self.describe)(error));
             }
-            SendError::Unsendable | SendError::TimedOut | SendError::Lost => {
+            SendError::Refused | SendError::Unsendable | SendError::TimedOut | SendError::Lost => {
                 tracing::debug!(
                     cause = (self.describe)(error),
                     ?sorted,
@@ -204,7 +223,7 @@ impl Caller {
 
     fn refused(&self, refusal: Refusal) -> Outcome {
         self.alarms.refused(refusal, self.clock.now().mono);
-        failed(Reason::RelayMisconfigured, false, Health::Answered)
+        misconfigured()
     }
 
     fn connection_lost(&self) -> Health {
@@ -226,72 +245,42 @@ impl Caller {
     }
 }
 
-/// A failure that concerns nobody but this push.
-pub(crate) fn failed(reason: Reason, retryable: bool, health: Health) -> Outcome {
-    Outcome::Failed(Failure {
-        reason,
-        retryable,
-        retry_after: None,
-        hold: Hold::Nothing,
-        health,
-    })
-}
-
-/// The lane asked for a platform that is off or sent another provider's token: the relay's own fault.
-pub(crate) fn not_ours() -> Outcome {
-    failed(Reason::RelayMisconfigured, false, Health::Answered)
-}
-
-/// A 5xx: the provider's own trouble. With a hint everybody waits for it.
-pub(crate) fn unavailable(hint: Option<Duration>) -> Outcome {
-    Outcome::Failed(Failure {
-        reason: Reason::ProviderUnavailable,
-        retryable: true,
-        retry_after: hint,
-        hold: hint.map_or(Hold::Nothing, |_| Hold::Provider),
-        health: Health::Faulty,
-    })
-}
-
-/// Some proxy's answer, or a redirect that is not followed: nothing about the device, and not the provider's health.
-pub(crate) fn not_the_providers() -> Outcome {
-    failed(Reason::ProviderUnavailable, true, Health::Answered)
+/// The last of the tries that the provider surely did not see: it is away, or there and takes no streams.
+fn not_taken(last: SendError) -> Outcome {
+    match last {
+        SendError::Refused => failed(Reason::ProviderUnavailable, true, Health::Faulty),
+        SendError::NotSent | SendError::Unsendable | SendError::TimedOut | SendError::Lost => {
+            Outcome::Unreachable
+        }
+    }
 }
 
 /// A 4xx whose body was lost. Whom a 429 concerns was in it, so it holds nobody but this push.
 fn without_body(status: StatusCode, hint: Option<Duration>) -> Outcome {
-    let (reason, retry_after) = match status {
-        StatusCode::TOO_MANY_REQUESTS => (Reason::ProviderThrottled, hint),
-        _ => (Reason::ProviderUnavailable, None),
-    };
-    Outcome::Failed(Failure {
-        reason,
-        retryable: true,
-        retry_after,
-        hold: Hold::Nothing,
-        health: Health::Answered,
-    })
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => throttled(hint),
+        _ => not_the_providers(),
+    }
 }
 
 fn without_token(error: TokenError) -> Outcome {
     match error {
         TokenError::Unreachable => Outcome::Unreachable,
         TokenError::Unavailable => failed(Reason::ProviderUnavailable, true, Health::Faulty),
-        TokenError::Refused => failed(Reason::RelayMisconfigured, false, Health::Answered),
+        TokenError::Throttled { wait } => throttled(Some(wait)),
+        TokenError::Refused => misconfigured(),
     }
 }
 
-#[cfg(test)]
-impl Reading {
-    /// What the instance would be told if it came to that.
-    pub(crate) fn outcome(self) -> Outcome {
-        match self {
-            Self::Outcome(outcome) => outcome,
-            Self::RelayRefused(_) | Self::TokenRefused(_) => {
-                failed(Reason::RelayMisconfigured, false, Health::Answered)
-            }
-        }
-    }
+/// Too many of something that is not known to be this device's or everybody's pushes.
+fn throttled(retry_after: Option<Duration>) -> Outcome {
+    Outcome::Failed(Failure {
+        reason: Reason::ProviderThrottled,
+        retryable: true,
+        retry_after,
+        hold: Hold::Nothing,
+        health: Health::Answered,
+    })
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The HTTP client of FCM, WNS and their token endpoints, and what its errors mean for a push.
 //!
-//! Called by [`super::call`] and [`super::oauth`]. Invariant: an error is called [`SendError::NotSent`] only when the
-//! provider surely never had the message. Two things prove that: the HTTP library never took up the body, which it
-//! does once there is a connection and on HTTP/2 an open stream; or the peer itself refused the stream (RFC 9113, 6.8
-//! and 8.7).
+//! Called by [`super::call`] and [`super::oauth`]. Invariant: an error is called [`SendError::NotSent`] or
+//! [`SendError::Refused`] only when the provider surely never had the message. Two things prove that: the HTTP library
+//! never took up the body, which it does once there is a connection and on HTTP/2 an open stream; or the peer itself
+//! refused the stream (RFC 9113, 6.8 and 8.7).
 
 use std::{
     error::Error as _,
@@ -164,8 +164,10 @@ pub(crate) fn watched_body(bytes: Bytes) -> (Body, TakenUp) {
 pub(crate) enum SendError {
     /// No request can be made of it.
     Unsendable,
-    /// Surely not seen by the provider: no connection, no stream, or the stream was refused.
+    /// Surely not seen by the provider: no connection, or no stream on it.
     NotSent,
+    /// Surely not seen by the provider, which is there and refused the stream.
+    Refused,
     /// No answer in time.
     TimedOut,
     /// The connection was lost after the request may have been read.
@@ -177,29 +179,32 @@ pub(crate) fn classify(error: &reqwest::Error, taken_up: &TakenUp) -> SendError 
     if error.is_builder() {
         return SendError::Unsendable;
     }
+    if h2_error(error).is_some_and(is_refusal) {
+        return SendError::Refused;
+    }
     if !taken_up.yet() || error.is_connect() {
         return SendError::NotSent;
-    }
-    let mut cause = error.source();
-    while let Some(current) = cause {
-        if let Some(h2) = current.downcast_ref::<h2::Error>() {
-            return classify_h2(h2);
-        }
-        cause = current.source();
     }
     // A PING without an answer is among these: it ends the connection, not one push.
     SendError::Lost
 }
 
+fn h2_error(error: &reqwest::Error) -> Option<&h2::Error> {
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        if let Some(h2) = current.downcast_ref() {
+            return Some(h2);
+        }
+        cause = current.source();
+    }
+    None
+}
+
 /// A stream above a graceful GOAWAY's last id gets that GOAWAY as its error; one at or below it goes on.
-fn classify_h2(error: &h2::Error) -> SendError {
+fn is_refusal(error: &h2::Error) -> bool {
     let refused = error.is_reset() && error.is_remote() && error.reason() == Some(Reason::REFUSED_STREAM);
     let left_out = error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR);
-    if refused || left_out {
-        SendError::NotSent
-    } else {
-        SendError::Lost
-    }
+    refused || left_out
 }
 
 /// An error with all its causes, and without the URL. A certificate that doesn't fit is told with the host's name.

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 /// From nothing to full capacity, at least. FCM: "ramp up over at least 60 seconds".
 const RAMP: Duration = Duration::from_secs(60);
-/// Calls for a provider that doesn't answer: over the breaker's 20 in 10 s, though each may last all its time. Not all
-/// of the capacity, since it may be back within the minute that its throttle asked for.
-const UNANSWERED: f64 = 64.0;
+/// Calls for a provider that doesn't answer: over the breaker's 20 in 10 s, though each may last a minute, the longest
+/// time of a push. Not all of the capacity: it may be back soon, and still throttle.
+const UNANSWERED: f64 = 128.0;
 /// A throttle that was so long ago says nothing of now.
 const FORGOTTEN: Duration = Duration::from_secs(600);
 
@@ -155,7 +155,7 @@ mod tests {
         pace.throttled(2, s(0), s(0));
         assert_eq!(pace.allowed(1_000, s(1)), 1);
         pace.unanswered();
-        assert_eq!(pace.allowed(1_000, s(1)), 64);
+        assert_eq!(pace.allowed(1_000, s(1)), 128);
         assert_eq!(pace.allowed(10, s(1)), 10);
     }
 

@@ -17,6 +17,7 @@ use crate::{
     clock::SystemClock,
     entropy::SystemEntropy,
     provider::{
+        answer::perhaps_taken,
         http::{self, Options, causes},
         oauth::{Issued, TokenSource, issued},
         transport,
@@ -89,21 +90,39 @@ impl TokenSource for OneToken {
     }
 }
 
-/// What one push comes to whose answer, had it a body, would be the end of the device.
+/// A push whose answer, if it is a whole 4xx, is the end of the device.
+struct Fragile {
+    http: reqwest::Client,
+    url: String,
+}
+
+impl Push for Fragile {
+    fn body(&self) -> Bytes {
+        Bytes::from_static(b"end")
+    }
+
+    fn request(&self) -> RequestBuilder {
+        self.http.post(&self.url)
+    }
+
+    fn read(&self, answer: &Answer) -> Reading {
+        Reading::Outcome(match answer.status {
+            400..=499 => gone(),
+            _ => perhaps_taken(),
+        })
+    }
+}
+
 async fn deliver(url: &str) -> Outcome {
     let ports: (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
     let deadline = ports.0.now().mono + PATIENCE;
     let keeper = TokenKeeper::start(OneToken, ports.clone(), &Handle::current());
-    let http = http::client(&transport::tls_config(None).unwrap(), Options::tokens()).unwrap();
-    let caller = Caller::new("fcm", ports, causes);
-    let read = |answer: &Answer| {
-        Reading::Outcome(match answer.status {
-            400..=499 => gone(),
-            _ => failed(Reason::UnknownOutcome, true, Health::Answered),
-        })
+    let push = Fragile {
+        http: http::client(&transport::tls_config(None).unwrap(), Options::tokens()).unwrap(),
+        url: url.to_owned(),
     };
-    caller
-        .deliver(&keeper, deadline, "end".into(), || http.post(url), read)
+    Caller::new("fcm", ports, causes)
+        .deliver(&keeper, deadline, &push)
         .await
 }
 
@@ -128,11 +147,7 @@ async fn a_4xx_whose_body_is_lost_says_nothing_final_of_anybody() {
     for status in [400, 401, 403, 404, 410, 413, 418] {
         for damage in DAMAGES {
             let outcome = damaged(status, damage).await;
-            assert_eq!(
-                outcome,
-                failed(Reason::ProviderUnavailable, true, Health::Answered),
-                "{status} {damage:?}"
-            );
+            assert_eq!(outcome, not_the_providers(), "{status} {damage:?}");
         }
     }
 }
@@ -154,8 +169,7 @@ async fn a_429_whose_body_is_lost_throttles_this_push_and_holds_nobody() {
 #[tokio::test]
 async fn a_success_whose_body_is_lost_is_still_read_by_its_head() {
     for damage in DAMAGES {
-        let unknown = failed(Reason::UnknownOutcome, true, Health::Answered);
-        assert_eq!(damaged(200, damage).await, unknown, "{damage:?}");
+        assert_eq!(damaged(200, damage).await, perhaps_taken(), "{damage:?}");
     }
 }
 
@@ -168,4 +182,26 @@ async fn a_4xx_that_is_whole_is_read() {
     .await;
     assert_eq!(deliver(&url).await, gone());
     server.await.unwrap();
+}
+
+#[test]
+fn only_trouble_of_the_token_endpoint_itself_counts_against_the_provider() {
+    let wait = Duration::from_secs(37);
+    let Outcome::Failed(throttled) = without_token(TokenError::Throttled { wait }) else {
+        panic!("a throttle is a failure")
+    };
+    assert_eq!(
+        (throttled.reason, throttled.retry_after),
+        (Reason::ProviderThrottled, Some(wait))
+    );
+    assert_eq!(
+        (throttled.hold, throttled.health),
+        (Hold::Nothing, Health::Answered)
+    );
+    assert_eq!(without_token(TokenError::Refused), misconfigured());
+    assert_eq!(without_token(TokenError::Unreachable), Outcome::Unreachable);
+    assert_eq!(
+        without_token(TokenError::Unavailable),
+        failed(Reason::ProviderUnavailable, true, Health::Faulty)
+    );
 }

@@ -7,7 +7,8 @@ use reqwest::Client;
 /// Calls under way at once: FCM answers in tens of milliseconds, so this is more than 10,000 pushes a second, which is
 /// Google's quota for a whole project.
 pub(super) const CAPACITY: usize = 1000;
-/// Streams on one connection: what Google's front ends allow. More would queue behind each other.
+/// Streams on one connection: what Google's front ends allow. The HTTP client keeps what is more in a line of its own
+/// that nobody sees; a call whose turn in it doesn't come by its deadline is surely not sent, and said to be so.
 const STREAMS: usize = 100;
 /// Connections that carry [`CAPACITY`].
 pub(super) const CONNECTIONS: usize = CAPACITY / STREAMS;

@@ -7,14 +7,13 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use sovereign_relay_actors::ports::{Certainty, Failure, Health, Hold, Outcome};
-use sovereign_relay_protocol::{push::Reason, redacted::Redacted, time::UnixMillis};
+use sovereign_relay_actors::ports::{Certainty, Health, Hold, Outcome};
+use sovereign_relay_protocol::{push::Reason, redacted::Redacted};
 
 use self::body::ErrorObject;
 use crate::provider::{
     alarm::Refusal,
-    call::{Answer, Reading, failed, not_the_providers, unavailable},
-    retry_after::retry_after,
+    answer::{Answer, Reading, failed, not_the_providers, perhaps_taken},
 };
 
 mod body;
@@ -29,24 +28,22 @@ struct Accepted {
     name: String,
 }
 
-/// Reads an answer to a push to `token` that began at `began`.
-pub(super) fn read(answer: &Answer, token: &Redacted, began: UnixMillis, now: UnixMillis) -> Reading {
+/// Reads an answer to a push to `token`.
+pub(super) fn read(answer: &Answer, token: &Redacted) -> Reading {
     let error = ErrorObject::parse(&answer.body);
-    let hint = retry_after(&answer.headers, now);
     let fcm_code = error.fcm_code();
     let outcome = match (answer.status, fcm_code.as_deref()) {
         (200, _) => accepted(answer),
-        // Perhaps taken, but not in the words that FCM has for it.
-        (201..=299, _) => failed(Reason::UnknownOutcome, true, Health::Answered),
-        (404, Some("UNREGISTERED")) => gone(Certainty::Certain, Reason::Unregistered, began),
-        (403, Some("SENDER_ID_MISMATCH")) => gone(Certainty::Conditional, Reason::WrongApp, began),
+        (201..=299, _) => perhaps_taken(),
+        (404, Some("UNREGISTERED")) => answer.gone(Certainty::Certain, Reason::Unregistered),
+        (403, Some("SENDER_ID_MISMATCH")) => answer.gone(Certainty::Conditional, Reason::WrongApp),
         (400, Some("INVALID_ARGUMENT")) if error.is_about_the_token() => {
-            gone(Certainty::Conditional, Reason::BadToken, began)
+            answer.gone(Certainty::Conditional, Reason::BadToken)
         }
         (400 | 413, _) => failed(Reason::PayloadRejected, false, Health::Answered),
         (401, None) => return Reading::TokenRefused(refusal(answer.status, None)),
-        (429, _) => throttled(&error, token, hint),
-        (500..=599, _) => unavailable(hint),
+        (429, _) => throttled(answer, error.names_the_device(token)),
+        (500..=599, _) => answer.unavailable(),
         (300..=399 | 407 | 408, _) => not_the_providers(),
         (status, code) => return Reading::RelayRefused(refusal(status, code)),
     };
@@ -55,7 +52,7 @@ pub(super) fn read(answer: &Answer, token: &Redacted, began: UnixMillis, now: Un
 
 fn accepted(answer: &Answer) -> Outcome {
     let Ok(Accepted { name }) = serde_json::from_slice(&answer.body) else {
-        return failed(Reason::UnknownOutcome, true, Health::Answered);
+        return perhaps_taken();
     };
     let id = name.rsplit('/').next().map(str::to_owned);
     Outcome::Sent {
@@ -64,27 +61,13 @@ fn accepted(answer: &Answer) -> Outcome {
 }
 
 /// The project's quota holds everybody; the rate of one device, which one instance can exceed alone, must not.
-fn throttled(error: &ErrorObject, token: &Redacted, hint: Option<Duration>) -> Outcome {
-    let (reason, hold) = if error.names_the_device(token) {
+fn throttled(answer: &Answer, is_the_devices: bool) -> Outcome {
+    let (reason, hold) = if is_the_devices {
         (Reason::DeviceThrottled, Hold::Token)
     } else {
         (Reason::ProviderThrottled, Hold::Provider)
     };
-    Outcome::Failed(Failure {
-        reason,
-        retryable: true,
-        retry_after: Some(hint.unwrap_or(DEFAULT_QUOTA_WAIT)),
-        hold,
-        health: Health::Answered,
-    })
-}
-
-fn gone(certainty: Certainty, reason: Reason, since: UnixMillis) -> Outcome {
-    Outcome::Gone {
-        certainty,
-        reason,
-        since,
-    }
+    answer.throttled(reason, hold, DEFAULT_QUOTA_WAIT)
 }
 
 fn refusal(status: u16, fcm_code: Option<&str>) -> Refusal {

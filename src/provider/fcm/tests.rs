@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sovereign_relay_actors::ports::{Failure, Health};
+use sovereign_relay_actors::ports::{Clock as _, Failure, Health, Outcome, PushProvider as _};
 use sovereign_relay_protocol::{
     envelope::CollapseTag,
     platform::{Environment, Priority},
@@ -10,6 +10,7 @@ use sovereign_relay_protocol::{
     redacted::Redacted,
 };
 use sovereign_relay_simulator::{Behaviour, SimulatorOptions, Simulators, fcm::verdict};
+use tokio::runtime::Handle;
 
 use super::*;
 use crate::{
@@ -213,6 +214,17 @@ async fn a_refused_stream_is_sent_again_and_delivered_once() {
     world.simulators.fcm.script().next(1, Behaviour::refuse_stream());
     assert!(matches!(world.push().await, Outcome::Sent { .. }));
     assert_eq!(world.simulators.fcm.inbox().total(), 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_every_stream_is_there_and_takes_none() {
+    let world = World::start().await;
+    world.simulators.fcm.script().always(Behaviour::refuse_stream());
+    let outcome = world
+        .provider
+        .deliver(world.delivery(Duration::from_millis(400)))
+        .await;
+    assert_eq!(reason(outcome), Reason::ProviderUnavailable);
 }
 
 #[tokio::test]

@@ -143,11 +143,11 @@ async fn a_watched_body_goes_out_whole_with_its_length_and_not_in_chunks() {
 }
 
 #[tokio::test]
-async fn a_refused_stream_is_not_sent_and_a_stream_that_is_reset_may_be() {
+async fn a_refused_stream_was_not_sent_and_a_stream_that_is_reset_may_have_been() {
     let world = World::start().await;
     let token = access_token(&world).await;
     for (behaviour, expected) in [
-        (Behaviour::refuse_stream(), SendError::NotSent),
+        (Behaviour::refuse_stream(), SendError::Refused),
         (Behaviour::reset_stream(2), SendError::Lost),
         (Behaviour::reset_stream(8), SendError::Lost),
         (Behaviour::kill_connection(), SendError::Lost),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use reqwest::{StatusCode, Url};
+use reqwest::{StatusCode, Url, header::HeaderMap};
 use sovereign_relay_protocol::time::UnixMillis;
 
 use super::{
@@ -11,10 +11,15 @@ use super::{
     keeper::TokenError,
     response::{self, Issued},
 };
-use crate::provider::http::{causes, read_body};
+use crate::provider::{
+    http::{causes, read_body},
+    retry_after::retry_after,
+};
 
 /// A token endpoint that takes longer is treated as unreachable: pushes wait for it, and their own time is 10 s.
 const FETCH_LIMIT: Duration = Duration::from_secs(8);
+/// What a throttled endpoint is given when it names no time.
+const DEFAULT_THROTTLE_WAIT: Duration = Duration::from_secs(1);
 /// Tokens are a few KiB at most; Entra's are the longest.
 const BODY_LIMIT: usize = 64 * 1024;
 
@@ -57,6 +62,9 @@ impl TokenEndpoint {
             TokenError::Unreachable
         })?;
         let status = response.status();
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(self.throttled(response.headers(), now));
+        }
         let body = read_body(response, BODY_LIMIT, FETCH_LIMIT).await.map_err(|error| {
             let status = status.as_u16();
             tracing::warn!(provider, status, cause = %error, "the token endpoint's answer could not be read");
@@ -68,6 +76,13 @@ impl TokenEndpoint {
             return Ok(issued);
         }
         Err(self.no_token(status, &body))
+    }
+
+    fn throttled(&self, headers: &HeaderMap, now: UnixMillis) -> TokenError {
+        let wait = retry_after(headers, now).unwrap_or(DEFAULT_THROTTLE_WAIT);
+        let (provider, wait_seconds) = (self.provider, wait.as_secs());
+        tracing::warn!(provider, wait_seconds, "token endpoint asks for fewer requests");
+        TokenError::Throttled { wait }
     }
 
     fn no_token(&self, status: StatusCode, body: &[u8]) -> TokenError {

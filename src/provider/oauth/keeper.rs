@@ -17,7 +17,7 @@ use tokio::{
 use super::{
     fetch::TokenSource,
     response::Issued,
-    state::{State, Wanted},
+    state::{Mend, State, Wanted},
 };
 
 /// A token as it goes into `Authorization`.
@@ -36,6 +36,11 @@ pub(crate) enum TokenError {
     Unreachable,
     /// It answers, but with an error of its own.
     Unavailable,
+    /// It asks to be left alone.
+    Throttled {
+        /// For so long.
+        wait: Duration,
+    },
     /// It refuses the relay's credentials.
     Refused,
 }
@@ -84,8 +89,8 @@ impl TokenKeeper {
     }
 
     /// A usable token, waiting for one until `deadline` on the monotonic clock. An endpoint that is not reached is
-    /// waited for that long; one that answers with an error is asked once for all who wait; refused credentials are
-    /// told at once until the next try.
+    /// waited for as long as it will be tried again by then; one that answers with an error is asked once for all who
+    /// wait; refused credentials are told at once until the next try.
     pub(crate) async fn token(&self, deadline: Duration) -> Result<AccessToken, TokenError> {
         let mut board = self.shared.board.subscribe();
         let first_seen = board.borrow().fetches;
@@ -99,14 +104,10 @@ impl TokenKeeper {
             {
                 return Ok(token);
             }
-            match seen.failure {
-                Some(TokenError::Refused) if wanted == Wanted::BackingOff => return Err(TokenError::Refused),
-                Some(error @ (TokenError::Refused | TokenError::Unavailable))
-                    if seen.fetches > first_seen =>
-                {
-                    return Err(error);
-                }
-                Some(_) | None => {}
+            if let Some(failure) = seen.failure
+                && failure.is_final(wanted, seen.fetches > first_seen, deadline)
+            {
+                return Err(failure.told_at(now.mono, wanted));
             }
             if timeout(now.until(deadline), board.changed()).await.is_err() {
                 return Err(seen.failure.unwrap_or(TokenError::Unreachable));
@@ -114,18 +115,42 @@ impl TokenKeeper {
         }
     }
 
-    /// The provider answered 401 to this token. Returns whether another one can be had at once; if not, pushes are
-    /// told that the credentials are refused until the next fetch.
-    pub(crate) fn refused(&self, token: &AccessToken) -> bool {
+    /// The provider answered 401 to this token. If another one has to wait, pushes are told until then that the
+    /// credentials are refused.
+    pub(crate) fn refused(&self, token: &AccessToken) -> Mend {
         let now = self.shared.clock.now().mono;
-        let mendable = self.shared.state().on_refused(token.serial, now);
-        if !mendable {
+        let mend = self.shared.state().on_refused(token.serial, now);
+        if mend == Mend::Waits {
             self.shared
                 .board
                 .send_modify(|board| board.failure = Some(TokenError::Refused));
         }
         self.shared.wake.notify_one();
-        mendable
+        mend
+    }
+}
+
+impl TokenError {
+    /// Whether a push that waits has to be told this now. `is_new`: the fetch that failed ended while it waited.
+    fn is_final(self, wanted: Wanted, is_new: bool, deadline: Duration) -> bool {
+        let (backing_off, too_late) = match wanted {
+            Wanted::BackingOff { until } => (true, until >= deadline),
+            Wanted::Usable { .. } | Wanted::Coming => (false, false),
+        };
+        match self {
+            Self::Refused => is_new || backing_off,
+            Self::Unavailable | Self::Throttled { .. } => is_new || too_late,
+            Self::Unreachable => too_late,
+        }
+    }
+
+    /// With what is left of the wait.
+    fn told_at(self, now: Duration, wanted: Wanted) -> Self {
+        if let (Self::Throttled { .. }, Wanted::BackingOff { until }) = (self, wanted) {
+            let wait = until.saturating_sub(now);
+            return Self::Throttled { wait };
+        }
+        self
     }
 }
 
@@ -141,7 +166,7 @@ impl Shared {
         let wanted = self.state().on_wanted(now);
         match wanted {
             Wanted::Usable { first: false, .. } => {}
-            Wanted::Usable { first: true, .. } | Wanted::Coming | Wanted::BackingOff => {
+            Wanted::Usable { first: true, .. } | Wanted::Coming | Wanted::BackingOff { .. } => {
                 self.wake.notify_one();
             }
         }

@@ -17,6 +17,7 @@ pub(crate) use self::{
     fetch::TokenEndpoint,
     grant::Grant,
     keeper::{AccessToken, TokenError, TokenKeeper},
+    state::Mend,
 };
 #[cfg(test)]
 pub(crate) use self::{

@@ -7,6 +7,10 @@ use sovereign_relay_protocol::redacted::Redacted;
 
 /// When the answer names no lifetime (RFC 6749 only recommends it).
 const UNNAMED_LIFETIME: Duration = Duration::from_secs(300);
+/// A token with less is over before it is used, and the next would be too: a stream of requests. Its safety margin.
+const SHORTEST_LIFETIME: Duration = Duration::from_secs(5);
+/// A lifetime beyond this is not believed.
+const LONGEST_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// A token and how long it lives.
 #[derive(Clone, Debug)]
@@ -25,24 +29,29 @@ struct Body {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Seconds {
-    Number(u64),
+    Number(f64),
     Text(String),
 }
 
-/// Reads a 200; `None` when it is no token, or one that is over already: asking again and again would not help.
+/// Reads a 200; `None` when it is no token, or one that is over at once: asking again and again would not help.
 pub(crate) fn parse(body: &[u8]) -> Option<Issued> {
     let body: Body = serde_json::from_slice(body).ok()?;
     let sendable =
         !body.access_token.is_empty() && body.access_token.expose().bytes().all(|b| b.is_ascii_graphic());
     let lifetime = match body.expires_in {
         None => UNNAMED_LIFETIME,
-        Some(Seconds::Number(seconds)) => Duration::from_secs(seconds),
-        Some(Seconds::Text(text)) => Duration::from_secs(text.trim().parse().ok()?),
+        Some(Seconds::Number(seconds)) => lifetime(seconds)?,
+        Some(Seconds::Text(text)) => lifetime(text.trim().parse().ok()?)?,
     };
-    (sendable && !lifetime.is_zero()).then_some(Issued {
+    sendable.then_some(Issued {
         token: body.access_token,
         lifetime,
     })
+}
+
+fn lifetime(seconds: f64) -> Option<Duration> {
+    let believed = Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST_LIFETIME.as_secs_f64())).ok()?;
+    (believed >= SHORTEST_LIFETIME).then_some(believed)
 }
 
 /// The `error` of a refusal, for the log: RFC 6749's codes are short words, anything else is not repeated.
@@ -63,21 +72,38 @@ pub(super) fn error_code(body: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn lifetime(json: &str) -> Option<u64> {
+    fn lifetime_of(json: &str) -> Option<u64> {
         parse(json.as_bytes()).map(|issued| issued.lifetime.as_secs())
     }
 
     #[test]
     fn the_lifetime_may_be_a_number_a_string_or_absent() {
         assert_eq!(
-            lifetime(r#"{"access_token":"t","expires_in":3600,"token_type":"bearer"}"#),
+            lifetime_of(r#"{"access_token":"t","expires_in":3600,"token_type":"bearer"}"#),
             Some(3600)
         );
         assert_eq!(
-            lifetime(r#"{"access_token":"t","expires_in":"86399","ext_expires_in":"86399"}"#),
+            lifetime_of(r#"{"access_token":"t","expires_in":"86399","ext_expires_in":"86399"}"#),
             Some(86_399)
         );
-        assert_eq!(lifetime(r#"{"access_token":"t"}"#), Some(300));
+        assert_eq!(lifetime_of(r#"{"access_token":"t"}"#), Some(300));
+        assert_eq!(
+            lifetime_of(r#"{"access_token":"t","expires_in":3599.9}"#),
+            Some(3599)
+        );
+    }
+
+    #[test]
+    fn an_absurd_lifetime_is_a_day() {
+        for absurd in [
+            "86401",
+            "18446744073709551615",
+            "1e300",
+            r#""99999999999999999999""#,
+        ] {
+            let body = format!(r#"{{"access_token":"t","expires_in":{absurd}}}"#);
+            assert_eq!(lifetime_of(&body), Some(86_400), "{absurd}");
+        }
     }
 
     #[test]
@@ -93,6 +119,9 @@ mod tests {
             r#"{"access_token":"t","expires_in":-1}"#,
             r#"{"access_token":"t","expires_in":0}"#,
             r#"{"access_token":"t","expires_in":"0"}"#,
+            r#"{"access_token":"t","expires_in":4}"#,
+            r#"{"access_token":"t","expires_in":"NaN"}"#,
+            r#"{"access_token":"t","expires_in":-1e300}"#,
         ];
         for text in wrong {
             assert!(parse(text.as_bytes()).is_none(), "{text}");

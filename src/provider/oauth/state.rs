@@ -22,8 +22,8 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 /// Longest wait while it refuses the credentials: only a person mends that, and each try is a line in the log.
 const LONGEST_BACKOFF_REFUSED: Duration = Duration::from_secs(60);
-/// A lifetime beyond this is not believed.
-const LONGEST_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// Longest wait that a throttled endpoint is given, whatever it names: the relay asks once in a token's life.
+const LONGEST_BACKOFF_THROTTLED: Duration = Duration::from_secs(60);
 /// When a token that replaced a refused one is refused within this, the fault is not the token: the next fetch waits,
 /// so that a stream of pushes is not a stream of token requests.
 const REFUSED_AGAIN_BACKOFF: Duration = Duration::from_secs(10);
@@ -63,7 +63,21 @@ pub(super) enum Wanted {
     /// A fetch is due or under way.
     Coming,
     /// The next fetch waits for its time.
-    BackingOff,
+    BackingOff {
+        /// That.
+        until: Duration,
+    },
+}
+
+/// What comes of a refused token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mend {
+    /// Another is fetched from now on.
+    Begins,
+    /// Another is there or on its way, because of an earlier refusal of this one.
+    UnderWay,
+    /// The one that was fetched for that reason is refused as well: the next fetch has to wait.
+    Waits,
 }
 
 impl State {
@@ -79,17 +93,20 @@ impl State {
         self.held = None;
         self.wanted = true;
         if now < self.next_try {
-            Wanted::BackingOff
+            Wanted::BackingOff { until: self.next_try }
         } else {
             Wanted::Coming
         }
     }
 
-    /// The provider refused this very token. A later one is not touched: many pushes are refused at once. Returns
-    /// whether another token can be had at once.
-    pub(super) fn on_refused(&mut self, serial: u64, now: Duration) -> bool {
+    /// The provider refused this very token. A later one is not touched: many pushes are refused at once.
+    pub(super) fn on_refused(&mut self, serial: u64, now: Duration) -> Mend {
         let Some(held) = self.held.take_if(|held| held.serial == serial) else {
-            return self.held.is_some() || !self.refused_again;
+            return if self.held.is_none() && self.refused_again {
+                Mend::Waits
+            } else {
+                Mend::UnderWay
+            };
         };
         let wait_until = held
             .replaces_refused_since
@@ -99,12 +116,15 @@ impl State {
         self.replaces_refused = true;
         self.refused_again = wait_until.is_some();
         self.next_try = wait_until.unwrap_or(self.next_try);
-        !self.refused_again
+        if self.refused_again {
+            Mend::Waits
+        } else {
+            Mend::Begins
+        }
     }
 
     /// A fetch succeeded.
     pub(super) fn on_fetched(&mut self, serial: u64, lifetime: Duration, now: Duration) {
-        let lifetime = lifetime.min(LONGEST_LIFETIME);
         let margin = SAFETY_MARGIN.min(lifetime / 10);
         let replaces_refused_since = self.replaces_refused.then_some(now);
         *self = Self {
@@ -121,15 +141,18 @@ impl State {
 
     /// A fetch failed. `jitter` from 0 to 1 spreads the replicas.
     pub(super) fn on_failed(&mut self, error: TokenError, now: Duration, jitter: f64) {
-        let longest = match error {
-            TokenError::Refused => LONGEST_BACKOFF_REFUSED,
-            TokenError::Unreachable | TokenError::Unavailable => LONGEST_BACKOFF,
+        let (shortest, longest) = match error {
+            TokenError::Refused => (Duration::ZERO, LONGEST_BACKOFF_REFUSED),
+            TokenError::Unreachable | TokenError::Unavailable => (Duration::ZERO, LONGEST_BACKOFF),
+            TokenError::Throttled { wait } => {
+                (wait.min(LONGEST_BACKOFF_THROTTLED), LONGEST_BACKOFF_THROTTLED)
+            }
         };
         let backoff = FIRST_BACKOFF
             .saturating_mul(1 << self.failures.min(8))
             .min(longest);
         self.failures = self.failures.saturating_add(1);
-        self.next_try = now + backoff.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
+        self.next_try = now + backoff.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0).max(shortest);
         self.wanted = false;
         if let Some(held) = &mut self.held {
             held.used = false;

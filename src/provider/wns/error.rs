@@ -5,31 +5,27 @@
 
 use std::time::Duration;
 
-use reqwest::header::HeaderMap;
-use sovereign_relay_actors::ports::{Certainty, Failure, Health, Hold, Outcome};
-use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
+use sovereign_relay_actors::ports::{Certainty, Health, Hold, Outcome};
+use sovereign_relay_protocol::push::Reason;
 
 use crate::provider::{
     alarm::Refusal,
-    call::{Answer, Reading, failed, not_the_providers, unavailable},
-    retry_after::retry_after,
+    answer::{Answer, Reading, failed, not_the_providers, perhaps_taken},
 };
 
 /// What to wait when a throttled channel names no time; Microsoft publishes no figure.
 const DEFAULT_THROTTLE_WAIT: Duration = Duration::from_secs(60);
 const MESSAGE_ID_CHARS: usize = 64;
 
-/// Reads an answer to a push that began at `began`.
-pub(super) fn read(answer: &Answer, began: UnixMillis, now: UnixMillis) -> Reading {
-    let hint = retry_after(&answer.headers, now);
+/// Reads an answer.
+pub(super) fn read(answer: &Answer) -> Reading {
     let from_wns = answer
         .headers
         .keys()
         .any(|name| name.as_str().starts_with("x-wns-"));
     let outcome = match answer.status {
-        200 => accepted(&answer.headers, hint),
-        // Perhaps taken, but not in the words that WNS has for it.
-        201..=299 => failed(Reason::UnknownOutcome, true, Health::Answered),
+        200 => accepted(answer),
+        201..=299 => perhaps_taken(),
         401 => {
             return Reading::TokenRefused(refusal(
                 401,
@@ -38,12 +34,12 @@ pub(super) fn read(answer: &Answer, began: UnixMillis, now: UnixMillis) -> Readi
             ));
         }
         403 | 404 | 410 if !from_wns => not_the_providers(),
-        403 => gone(Certainty::Conditional, Reason::WrongApp, began),
-        404 => gone(Certainty::Certain, Reason::Unregistered, began),
-        410 => return ended(answer, began),
-        406 | 429 => throttled(hint),
+        403 => answer.gone(Certainty::Conditional, Reason::WrongApp),
+        404 => answer.gone(Certainty::Certain, Reason::Unregistered),
+        410 => return ended(answer),
+        406 | 429 => throttled(answer),
         400 | 413 => failed(Reason::PayloadRejected, false, Health::Answered),
-        500..=599 => unavailable(hint),
+        500..=599 => answer.unavailable(),
         300..=399 => not_the_providers(),
         _ if !from_wns => not_the_providers(),
         status => {
@@ -55,7 +51,8 @@ pub(super) fn read(answer: &Answer, began: UnixMillis, now: UnixMillis) -> Readi
 }
 
 /// A 200 may still say that the notification goes nowhere. Two headers carry the same word, by document and age.
-fn accepted(headers: &HeaderMap, hint: Option<Duration>) -> Outcome {
+fn accepted(answer: &Answer) -> Outcome {
+    let headers = &answer.headers;
     let says = |word: &str| {
         ["x-wns-status", "x-wns-notificationstatus"]
             .iter()
@@ -63,7 +60,7 @@ fn accepted(headers: &HeaderMap, hint: Option<Duration>) -> Outcome {
             .any(|value| value.trim().eq_ignore_ascii_case(word))
     };
     if says("channelthrottled") {
-        return throttled(hint);
+        return throttled(answer);
     }
     if says("dropped") {
         // The device is offline or its app not running: later it may be there.
@@ -79,7 +76,7 @@ fn accepted(headers: &HeaderMap, hint: Option<Duration>) -> Outcome {
 }
 
 /// Blocked comes first: a sentence that says both must not cost a device.
-fn ended(answer: &Answer, began: UnixMillis) -> Reading {
+fn ended(answer: &Answer) -> Reading {
     let description = answer
         .headers
         .get("x-wns-error-description")
@@ -90,30 +87,16 @@ fn ended(answer: &Answer, began: UnixMillis) -> Reading {
         return Reading::RelayRefused(refusal(410, "domain_blocked", advice));
     }
     Reading::Outcome(if description.contains("expired") {
-        gone(Certainty::Certain, Reason::ExpiredToken, began)
+        answer.gone(Certainty::Certain, Reason::ExpiredToken)
     } else if description.contains("revoked") {
-        gone(Certainty::Certain, Reason::Unregistered, began)
+        answer.gone(Certainty::Certain, Reason::Unregistered)
     } else {
-        gone(Certainty::Conditional, Reason::Unregistered, began)
+        answer.gone(Certainty::Conditional, Reason::Unregistered)
     })
 }
 
-fn throttled(hint: Option<Duration>) -> Outcome {
-    Outcome::Failed(Failure {
-        reason: Reason::DeviceThrottled,
-        retryable: true,
-        retry_after: Some(hint.unwrap_or(DEFAULT_THROTTLE_WAIT)),
-        hold: Hold::Token,
-        health: Health::Answered,
-    })
-}
-
-fn gone(certainty: Certainty, reason: Reason, since: UnixMillis) -> Outcome {
-    Outcome::Gone {
-        certainty,
-        reason,
-        since,
-    }
+fn throttled(answer: &Answer) -> Outcome {
+    answer.throttled(Reason::DeviceThrottled, Hold::Token, DEFAULT_THROTTLE_WAIT)
 }
 
 fn refusal(status: u16, reason: &'static str, advice: &'static str) -> Refusal {

@@ -1,7 +1,8 @@
 //! Over real sockets, against the simulator.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use sovereign_relay_actors::ports::{Clock as _, Outcome, PushProvider as _};
 use sovereign_relay_protocol::{
     platform::{Environment, Priority},
     push::Reason,
@@ -12,6 +13,7 @@ use sovereign_relay_simulator::{Behaviour, SimulatorOptions, Simulators, wns::ve
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
+    runtime::Handle,
 };
 
 use super::*;
@@ -163,7 +165,7 @@ async fn a_thousand_pushes_across_an_expiry_make_exactly_one_token_request() {
     assert!(matches!(first, Outcome::Sent { .. }), "{first:?}");
     world.simulators.wns.expire_tokens();
     // As many at once as the lane lets under way, and the next as soon as one is done.
-    let turns = Arc::new(tokio::sync::Semaphore::new(CAPACITY));
+    let turns = Arc::new(tokio::sync::Semaphore::new(Wns::CAPACITY));
     let pushes: Vec<_> = (0..1000)
         .map(|_| {
             let (world, turns) = (Arc::clone(&world), Arc::clone(&turns));

@@ -26,7 +26,7 @@ struct Body {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct ErrorObject {
-    message: String,
+    message: Value,
     details: Vec<Value>,
 }
 
@@ -79,7 +79,7 @@ impl ErrorObject {
             .map(|violation| violation.field.as_str());
         match fields.next() {
             Some(first) => first == TOKEN_FIELD && fields.all(|field| field == TOKEN_FIELD),
-            None => self.message == BAD_TOKEN_MESSAGE,
+            None => self.message.as_str() == Some(BAD_TOKEN_MESSAGE),
         }
     }
 
@@ -87,7 +87,7 @@ impl ErrorObject {
     /// `QuotaFailure`, whose fields have changed over the years, so each text in it counts.
     pub(super) fn names_the_device(&self, token: &Redacted) -> bool {
         let details = self.details_of(QUOTA_FAILURE).chain(self.details_of(ERROR_INFO));
-        mentions_device(&self.message)
+        self.message.as_str().is_some_and(mentions_device)
             || details.into_iter().any(|detail| {
                 any_text(detail, &|text| {
                     mentions_device(text) || text.contains(token.expose())

@@ -88,7 +88,15 @@ async fn whatever_else_is_answered_is_refused_or_unavailable_and_never_a_token()
         ),
         (
             "HTTP/1.1 429 Slow\r\ncontent-length: 0\r\n\r\n",
-            TokenError::Unavailable,
+            TokenError::Throttled {
+                wait: Duration::from_secs(1),
+            },
+        ),
+        (
+            "HTTP/1.1 429 Slow\r\nretry-after: 37\r\ncontent-length: 9\r\n\r\ncut",
+            TokenError::Throttled {
+                wait: Duration::from_secs(37),
+            },
         ),
         (
             "HTTP/1.1 502 Bad\r\ncontent-length: 0\r\n\r\n",

@@ -95,7 +95,11 @@ impl World {
     }
 
     async fn token(&self) -> Result<u64, TokenError> {
-        let deadline = self.clock.now().mono + Duration::from_secs(10);
+        self.token_within(Duration::from_secs(10)).await
+    }
+
+    async fn token_within(&self, patience: Duration) -> Result<u64, TokenError> {
+        let deadline = self.clock.now().mono + patience;
         self.keeper.token(deadline).await.map(|token| token.serial)
     }
 
@@ -120,10 +124,12 @@ async fn a_thousand_refusals_of_one_token_make_one_fetch() {
     let world = World::with(Endpoint::default());
     world.token().await.unwrap();
     let old = world.keeper.token(HOUR).await.unwrap();
-    assert!((0..1000).all(|_| world.keeper.refused(&old)));
+    let mends: Vec<_> = (0..1000).map(|_| world.keeper.refused(&old)).collect();
+    assert_eq!(mends[0], Mend::Begins, "told once");
+    assert!(mends[1..].iter().all(|mend| *mend == Mend::UnderWay));
     let tokens = join_all((0..1000).map(|_| world.token())).await;
     assert!(tokens.iter().all(|token| *token == Ok(2)));
-    assert!(world.keeper.refused(&old), "a late refusal of the old one");
+    assert_eq!(world.keeper.refused(&old), Mend::UnderWay, "a late refusal");
     assert_eq!(world.token().await, Ok(2));
     assert_eq!(world.endpoint.fetches(), 2);
 }
@@ -170,11 +176,45 @@ async fn an_endpoint_that_is_away_for_a_second_costs_no_push() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_that_stays_away_is_told_at_the_deadline() {
+async fn an_endpoint_that_stays_away_is_told_when_no_try_is_left_before_the_deadline() {
     let world = World::with(Endpoint::default().always(TokenError::Unreachable));
     let began = world.clock.now().mono;
     assert_eq!(world.token().await, Err(TokenError::Unreachable));
-    assert_eq!(world.clock.now().mono - began, Duration::from_secs(10));
+    let waited = world.clock.now().mono - began;
+    assert_eq!(
+        world.endpoint.fetches(),
+        6,
+        "half a second, doubling, halved by the jitter"
+    );
+    assert_eq!(waited, LATENCY * 6 + Duration::from_millis(250 * 31));
+    let next = waited + Duration::from_secs(5);
+    assert!(next > Duration::from_secs(10), "the next would be too late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_push_that_ends_before_the_next_try_of_the_endpoint_does_not_wait_for_nothing() {
+    let world = World::with(Endpoint::default().always(TokenError::Unreachable));
+    assert_eq!(world.token_within(HOUR / 60).await, Err(TokenError::Unreachable));
+    let (began, fetches) = (world.clock.now().mono, world.endpoint.fetches());
+    let patience = Duration::from_millis(100);
+    assert_eq!(world.token_within(patience).await, Err(TokenError::Unreachable));
+    assert_eq!(world.clock.now().mono, began, "told at once");
+    assert_eq!(world.token().await, Err(TokenError::Unreachable));
+    assert!(world.endpoint.fetches() > fetches, "one that has the time waits");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_endpoint_is_left_alone_and_pushes_are_told_what_is_left_of_its_wait() {
+    let throttled = |seconds| TokenError::Throttled {
+        wait: Duration::from_secs(seconds),
+    };
+    let world = World::with(Endpoint::default().then(Some(throttled(37))));
+    assert_eq!(world.token().await, Err(throttled(37)));
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(world.token().await, Err(throttled(17)));
+    assert_eq!(world.endpoint.fetches(), 1);
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.token().await, Ok(2), "it has the time to wait");
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ fn seconds(number: u64) -> Duration {
 fn usable(state: &mut State, now: Duration) -> Option<u64> {
     match state.on_wanted(now) {
         Wanted::Usable { serial, .. } => Some(serial),
-        Wanted::Coming | Wanted::BackingOff => None,
+        Wanted::Coming | Wanted::BackingOff { .. } => None,
     }
 }
 
@@ -59,9 +59,14 @@ fn an_expired_token_is_never_handed_out() {
 fn a_refusal_of_an_older_token_leaves_the_newer_one() {
     let mut state = State::default();
     state.on_fetched(2, HOUR, Duration::ZERO);
-    assert!(state.on_refused(1, Duration::ZERO));
+    assert_eq!(state.on_refused(1, Duration::ZERO), Mend::UnderWay);
     assert_eq!(usable(&mut state, Duration::ZERO), Some(2));
-    assert!(state.on_refused(2, Duration::ZERO));
+    assert_eq!(state.on_refused(2, Duration::ZERO), Mend::Begins);
+    assert_eq!(
+        state.on_refused(2, Duration::ZERO),
+        Mend::UnderWay,
+        "one mend, however many pushes had it"
+    );
     assert_eq!(usable(&mut state, Duration::ZERO), None);
 }
 
@@ -69,16 +74,21 @@ fn a_refusal_of_an_older_token_leaves_the_newer_one() {
 fn a_second_refusal_in_a_row_waits() {
     let mut state = State::default();
     state.on_fetched(1, HOUR, Duration::ZERO);
-    assert!(state.on_refused(1, Duration::ZERO));
+    assert_eq!(state.on_refused(1, Duration::ZERO), Mend::Begins);
     assert_eq!(
         state.fetch_due(),
         Some(Duration::ZERO),
         "the first refusal is mended at once"
     );
     state.on_fetched(2, HOUR, seconds(1));
-    assert!(!state.on_refused(2, seconds(2)) && !state.on_refused(2, seconds(2)));
+    for _ in 0..2 {
+        assert_eq!(state.on_refused(2, seconds(2)), Mend::Waits);
+    }
     assert_eq!(state.fetch_due(), Some(seconds(11)));
-    assert_eq!(state.on_wanted(seconds(10)), Wanted::BackingOff);
+    assert_eq!(
+        state.on_wanted(seconds(10)),
+        Wanted::BackingOff { until: seconds(11) }
+    );
     assert_eq!(state.on_wanted(seconds(11)), Wanted::Coming);
 }
 
@@ -88,7 +98,7 @@ fn a_token_that_replaced_a_refused_one_and_served_a_while_is_mended_like_any_oth
     state.on_fetched(1, HOUR, Duration::ZERO);
     for round in 1..50 {
         let now = seconds(600 * round);
-        assert!(state.on_refused(round, now), "round {round}");
+        assert_eq!(state.on_refused(round, now), Mend::Begins, "round {round}");
         assert_eq!(state.on_wanted(now), Wanted::Coming);
         state.on_fetched(round + 1, HOUR, now);
     }
@@ -115,6 +125,17 @@ fn refused_credentials_are_tried_again_once_a_minute() {
         state.on_wanted(HOUR);
     }
     assert_eq!(state.fetch_due(), Some(HOUR + LONGEST_BACKOFF_REFUSED));
+}
+
+#[test]
+fn a_throttled_endpoint_gets_the_time_it_asks_for_up_to_a_minute() {
+    for (asked, given) in [(0, 0.5), (37, 37.0), (3600, 60.0)] {
+        let mut state = State::default();
+        let wait = seconds(asked);
+        state.on_failed(TokenError::Throttled { wait }, HOUR, 1.0);
+        let until = HOUR + Duration::from_secs_f64(given);
+        assert_eq!(state.on_wanted(HOUR), Wanted::BackingOff { until }, "{asked}");
+    }
 }
 
 #[test]
@@ -174,6 +195,7 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Step::Refuse),
         Just(Step::Fail(TokenError::Unreachable)),
         Just(Step::Fail(TokenError::Refused)),
+        (0u64..10_000).prop_map(|wait| Step::Fail(TokenError::Throttled { wait: seconds(wait) })),
         (1u64..100_000).prop_map(Step::Fetch),
     ]
 }
@@ -208,7 +230,10 @@ proptest! {
                 Step::Want => match state.on_wanted(now) {
                     Wanted::Usable { serial, .. } => prop_assert!(serial == newest && serial != refused),
                     Wanted::Coming => prop_assert!(state.fetch_due().unwrap() <= now),
-                    Wanted::BackingOff => prop_assert!(state.fetch_due().unwrap() <= now + LONGEST_BACKOFF_REFUSED),
+                    Wanted::BackingOff { until } => {
+                        prop_assert_eq!(state.fetch_due(), Some(until));
+                        prop_assert!(until <= now + LONGEST_BACKOFF_REFUSED);
+                    }
                 },
             }
         }
