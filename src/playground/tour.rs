@@ -1,5 +1,7 @@
 //! Sends one notification to each device through the public API, and later tells of whatever else arrives.
 
+use std::pin::pin;
+
 use anyhow::{Context as _, bail};
 use futures_util::future::select_all;
 use serde_json::json;
@@ -111,9 +113,11 @@ pub(super) async fn watch_until_interrupted(
     report: &Report,
     mut seen: Seen,
 ) -> anyhow::Result<()> {
+    // One for all rounds: a Ctrl-C that came between two of them would be lost.
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
     loop {
         tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
+            interrupted = &mut interrupt => return Ok(interrupted?),
             () = anything_beyond(stage, seen.by_providers) => {}
         }
         let now = Seen::now(stage);

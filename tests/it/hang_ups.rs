@@ -4,11 +4,11 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use sovereign_relay_simulator::{Behaviour, SimulatorOptions};
-use tokio::{io::AsyncWriteExt as _, net::TcpStream, task::JoinSet, time::timeout};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, task::JoinSet};
 
 use crate::support::{
-    DEADLINE,
     relay::{Instance, RelayOptions},
+    until,
     world::World,
 };
 
@@ -74,8 +74,10 @@ async fn round(world: &Arc<World>, owners: &[Instance], number: usize) {
         });
     }
     callers.join_all().await;
-    let settled = async { while world.relay.metric("relay_pushes_in_flight", "").await > 0.0 {} };
-    timeout(DEADLINE, settled).await.expect("no push stays open");
+    until("no push stays open", async || {
+        world.relay.metric("relay_pushes_in_flight", "").await == 0.0
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,9 +111,8 @@ async fn callers_that_hang_up_leave_nothing_behind() {
     assert_eq!(simulator.resets_received(), 0, "a hang-up resets no stream");
     assert_eq!(simulator.requests_under_way(), 0);
     // What this test itself holds open: its kept connections, one for each push at the same time.
-    let open_sockets = || world.relay.open_files();
-    let closed = async { while open_sockets() > INSTANCES * PUSHES_PER_INSTANCE / ROUNDS + 100 {} };
-    timeout(DEADLINE, closed)
-        .await
-        .expect("sockets of those who left are closed");
+    until("sockets of those who left are closed", async || {
+        world.relay.open_files() <= INSTANCES * PUSHES_PER_INSTANCE / ROUNDS + 100
+    })
+    .await;
 }

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use sovereign_relay_protocol::platform::Platform;
 use sovereign_relay_simulator::{Behaviour, SimulatorOptions};
 use tempfile::TempDir;
-use tokio::{net::TcpListener, task::JoinSet, time::timeout};
+use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::support::{
     DEADLINE,
     relay::{Answer, Relay, RelayOptions, StartFailure},
+    until,
     world::World,
 };
 
@@ -120,8 +121,10 @@ async fn a_push_that_outlasts_the_grace_is_still_answered_on_every_platform_and_
     }
     let batch = world.relay.batch_request(&owner, &pushes);
     let batch = tokio::spawn(Answer::from(batch));
-    let in_flight = async { while world.relay.metric("relay_pushes_in_flight", "").await < 10.0 {} };
-    timeout(DEADLINE, in_flight).await.expect("all are under way");
+    until("all are under way", async || {
+        world.relay.metric("relay_pushes_in_flight", "").await >= 10.0
+    })
+    .await;
     world.relay.terminate();
     world.relay.logged("\"stopping\"").await;
     let batch = batch.await.unwrap();

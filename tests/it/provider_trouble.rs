@@ -15,6 +15,7 @@ use sovereign_relay_simulator::{Behaviour, SimulatorOptions, apns::verdict as ap
 use crate::support::{
     DEADLINE,
     relay::{Answer, Instance, RelayOptions},
+    until,
     world::World,
 };
 
@@ -45,17 +46,7 @@ async fn pushes(world: &World, instance: &Instance, platform: Platform, count: u
 async fn instances(world: &World, count: usize) -> Vec<Instance> {
     let mut instances = Vec::new();
     for number in 0..count {
-        let address = format!("203.0.113.{number}");
-        let request = world
-            .relay
-            .request(reqwest::Method::POST, "/v1/enroll")
-            .header("x-forwarded-for", address);
-        let body = Answer::from(request).await.body;
-        let text = |name: &str| body[name].as_str().unwrap().to_owned();
-        instances.push(Instance {
-            id: text("instanceId"),
-            key: text("instanceKey"),
-        });
+        instances.push(world.relay.enroll_from(&format!("203.0.113.{number}")).await);
     }
     instances
 }
@@ -113,14 +104,10 @@ async fn a_black_holed_provider_holds_up_no_other_and_its_own_callers_are_answer
             tokio::spawn(async move { pushes(&world, &instance, Platform::Android, 100).await })
         })
         .collect();
-    let waiting = async {
-        while world.simulators.fcm.requests_under_way() < 300 {
-            tokio::task::yield_now().await
-        }
-    };
-    tokio::time::timeout(DEADLINE, waiting)
-        .await
-        .expect("they reach the provider");
+    until("they reach the provider", async || {
+        world.simulators.fcm.requests_under_way() >= 300
+    })
+    .await;
     for platform in [Platform::Ios, Platform::Macos, Platform::Windows] {
         all_sent(&pushes(&world, &instances[0], platform, 20).await);
     }
