@@ -42,7 +42,7 @@ use crate::{
     defaults::STOP_TIME,
     entropy::SystemEntropy,
     http::{self, Tuning, capabilities::is_configured, health::Facts, services::Services},
-    limit::{AddressLimits, EmbeddedLimits},
+    limit::{AddressLimits, BodyBounds, BodyBudget, EmbeddedLimits},
     shutdown::{Lifecycle, Phase, StopSignals},
     store::{
         Store,
@@ -253,6 +253,7 @@ fn services(
         authority: records.authority.clone(),
         pushes: Arc::new(push.registry.clone()),
         addresses: addresses.clone(),
+        bodies: BodyBudget::new(ports.tuning.bodies),
         providers: push.built.providers.clone(),
         titles: config.apns.titles.clone(),
         per_minute: config.limits.pushes_per_minute,
@@ -303,11 +304,16 @@ fn listen_admin(
     push: &PushHalf,
     services: Data<Services>,
 ) -> Result<Listener, StartError> {
-    let (render, registry) = (ports.metrics.clone(), push.registry.clone());
+    let (render, registry, bodies) = (
+        ports.metrics.clone(),
+        push.registry.clone(),
+        services.bodies.clone(),
+    );
     let metrics = move || {
         let snapshot = registry.snapshot();
         metrics::gauge!("relay_instance_actors").set(count(snapshot.actors));
         metrics::gauge!("relay_pushes_in_flight").set(count(snapshot.in_flight));
+        metrics::gauge!("relay_request_body_bytes").set(count(bodies.held()));
         metrics::counter!("relay_instance_actor_restarts_total").absolute(snapshot.restarts);
         render()
     };
@@ -315,6 +321,7 @@ fn listen_admin(
     let admin = Data::new(Admin {
         services,
         token,
+        bodies: BodyBudget::new(BodyBounds::default()),
         metrics: Arc::new(metrics),
     });
     let address = config.admin.listen;

@@ -99,7 +99,7 @@ pub(super) async fn suspend(
     admin: Data<Admin>,
 ) -> Result<HttpResponse, ApiError> {
     let instance = parse_id(&request, &id)?;
-    let body = admin.services.body(&request, payload, limits::BODY_BYTES).await?;
+    let body = admin.body(&request, payload, limits::BODY_BYTES).await?;
     let suspension = suspension(parse(&body, EXPECTED_SUSPENSION)?, &admin)?;
     admin.services.authority.suspend(instance, suspension).await?;
     refreshed(&admin, instance).await
@@ -136,7 +136,7 @@ pub(super) async fn limit(
     admin: Data<Admin>,
 ) -> Result<HttpResponse, ApiError> {
     let instance = parse_id(&request, &id)?;
-    let body = admin.services.body(&request, payload, limits::BODY_BYTES).await?;
+    let body = admin.body(&request, payload, limits::BODY_BYTES).await?;
     let WantedLimit { per_minute } = parse(&body, EXPECTED_LIMIT)?;
     if per_minute.is_some_and(|limit| !(1..=PER_MINUTE).contains(&limit)) {
         return Err(ApiError::invalid(EXPECTED_LIMIT));

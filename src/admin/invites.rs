@@ -40,7 +40,7 @@ pub(super) async fn create(
     admin: Data<Admin>,
 ) -> Result<HttpResponse, ApiError> {
     let services = &admin.services;
-    let body = services.body(&request, payload, limits::BODY_BYTES).await?;
+    let body = admin.body(&request, payload, limits::BODY_BYTES).await?;
     let Wanted { ttl_seconds } = parse(&body, EXPECTED)?;
     if !(1..=LONGEST_SECONDS).contains(&ttl_seconds) {
         return Err(ApiError::invalid(EXPECTED));

@@ -12,14 +12,20 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::header,
     middleware::{Next, from_fn},
-    web::{self, Data, ServiceConfig},
+    web::{self, Data, Payload, ServiceConfig},
 };
 use sovereign_relay_protocol::{error::ErrorCode, redacted::Redacted};
 use subtle::ConstantTimeEq;
 
-use crate::http::{
-    self, Bound, ListenerLimits, error::ApiError, extract::bearer::bearer, get, only, post, readable,
-    services::Services,
+use crate::{
+    http::{
+        self, Bound, ListenerLimits,
+        error::ApiError,
+        extract::{bearer::bearer, body::Body},
+        get, only, post, readable,
+        services::Services,
+    },
+    limit::{BodyBudget, bodies::BodyKind},
 };
 
 mod instances;
@@ -32,8 +38,18 @@ pub(crate) struct Admin {
     pub(crate) services: Data<Services>,
     /// `None`: there is no admin API.
     pub(crate) token: Option<Redacted>,
+    /// Memory for the operator's request bodies, out of reach of a flood on the public side.
+    pub(crate) bodies: Arc<BodyBudget>,
     /// Renders the metrics.
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+impl Admin {
+    /// The whole body, at most `bytes` long.
+    async fn body(&self, request: &HttpRequest, payload: Payload, bytes: usize) -> Result<Body, ApiError> {
+        let share = self.bodies.share(BodyKind::Single(None));
+        self.services.read(request, payload, bytes, share).await
+    }
 }
 
 /// Binds the admin listener.

@@ -31,7 +31,7 @@ pub(super) async fn import(
     payload: Payload,
     admin: Data<Admin>,
 ) -> Result<HttpResponse, ApiError> {
-    let body = admin.services.body(&request, payload, IMPORT_BYTES).await?;
+    let body = admin.body(&request, payload, IMPORT_BYTES).await?;
     let imported = admin.services.authority.import_revocations(&body).await?;
     Ok(HttpResponse::Ok().json(Imported { imported }))
 }

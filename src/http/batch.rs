@@ -48,8 +48,10 @@ pub(crate) async fn push_batch(
 ) -> Result<HttpResponse, ApiError> {
     services.take_work()?;
     let holder = caller::required(&request, &services)?;
-    let body = services.body(&request, payload, limits::BATCH_BODY_BYTES).await?;
+    let body = services.batch_body(&request, payload, &holder).await?;
     let batch = Batch::parse(&body)?;
+    // Until the last message is answered: they have taken over what the body held.
+    let _share = body.into_share();
     let address = services.address(&request)?;
     let results = deliver(&services, &holder, address, batch).await;
     log_summary(&results);

@@ -6,10 +6,7 @@ use actix_web::{
     HttpRequest, HttpResponse,
     web::{Data, Payload},
 };
-use sovereign_relay_protocol::{
-    enroll::{EnrollAnswer, EnrollRequest, RotateAnswer, RotateRequest},
-    limits,
-};
+use sovereign_relay_protocol::enroll::{EnrollAnswer, EnrollRequest, RotateAnswer, RotateRequest};
 
 use crate::{
     auth::Enrollment,
@@ -41,7 +38,7 @@ pub(crate) async fn enroll(
 ) -> Result<HttpResponse, ApiError> {
     services.take_work()?;
     let invite = bearer(request.headers())?;
-    let body = services.body(&request, payload, limits::BODY_BYTES).await?;
+    let body = services.body(&request, payload, None).await?;
     let wanted = EnrollRequest::parse(&body)?;
     let address = services.address(&request)?;
     services.spend_enrollment(address)?;
@@ -73,7 +70,7 @@ pub(crate) async fn rotate(
 ) -> Result<HttpResponse, ApiError> {
     services.take_work()?;
     let holder = caller::for_rotation(&request, &services)?;
-    let body = services.body(&request, payload, limits::BODY_BYTES).await?;
+    let body = services.body(&request, payload, Some(&holder)).await?;
     let wanted = RotateRequest::parse(&body)?;
     services.spend_enrollment(services.address(&request)?)?;
     let rotated = services

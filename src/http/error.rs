@@ -18,7 +18,10 @@ use sovereign_relay_protocol::{
     push::InvalidPush,
 };
 
-use crate::auth::{EnrollError, ImportError, KeyError, OperatorError, RotateError, WithdrawError};
+use crate::{
+    auth::{EnrollError, ImportError, KeyError, OperatorError, RotateError, WithdrawError},
+    limit::bodies::NoRoom,
+};
 
 /// Hint where nothing better is known: a caller that comes back then does no harm.
 const SHORTEST_RETRY: Duration = Duration::from_secs(1);
@@ -219,6 +222,16 @@ impl From<InvalidEnroll> for ApiError {
 impl From<InvalidRotate> for ApiError {
     fn from(invalid: InvalidRotate) -> Self {
         Self::invalid(invalid.to_string())
+    }
+}
+
+impl From<NoRoom> for ApiError {
+    fn from(refused: NoRoom) -> Self {
+        let code = match refused {
+            NoRoom::Relay => ErrorCode::Overloaded,
+            NoRoom::Instance => ErrorCode::RateLimited,
+        };
+        Self::new(code, refused.to_string()).closing()
     }
 }
 

@@ -34,6 +34,7 @@ mod unread;
 pub(crate) mod tests;
 
 use self::{context::Observer, error::ApiError, services::Services};
+use crate::limit::BodyBounds;
 
 /// How long a connection may go on lingering after an answer that ended it early. Long enough for the answer to
 /// reach a client that is still sending.
@@ -46,6 +47,8 @@ pub struct Tuning {
     pub head_time: Duration,
     /// How long a body may take. A batch of 4 MiB fits at 4 Mbit/s.
     pub body_time: Duration,
+    /// How much memory bodies may take on the public side.
+    pub bodies: BodyBounds,
     /// How long an idle connection is kept: longer than the 60 s after which common proxies drop theirs, so that it
     /// is the proxy that closes and never a request that meets a closing socket.
     pub keep_alive: Duration,
@@ -60,6 +63,7 @@ impl Default for Tuning {
         Self {
             head_time: Duration::from_secs(10),
             body_time: Duration::from_secs(10),
+            bodies: BodyBounds::default(),
             keep_alive: Duration::from_secs(75),
             connections: 20_000,
             backlog: 4096,

@@ -16,7 +16,6 @@ use actix_web::{
 use sovereign_relay_actors::push::{Answered, Newcomer, Push};
 use sovereign_relay_protocol::{
     id::IdempotencyKey,
-    limits,
     push::{InvalidPush, PushAnswer, PushBody, PushMessage},
 };
 
@@ -53,7 +52,7 @@ pub(crate) async fn push(
 ) -> Result<HttpResponse, ApiError> {
     services.take_work()?;
     let header = caller::from_header(&request, &services)?;
-    let body = services.body(&request, payload, limits::BODY_BYTES).await?;
+    let body = services.body(&request, payload, header.as_ref()).await?;
     let PushBody {
         message,
         instance_key,

@@ -4,10 +4,7 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use actix_web::{
-    HttpRequest,
-    web::{Bytes, Payload},
-};
+use actix_web::{HttpRequest, web::Payload};
 use futures_util::future::BoxFuture;
 use ipnet::IpNet;
 use sovereign_relay_actors::{
@@ -15,16 +12,23 @@ use sovereign_relay_actors::{
     ports::{Clock, Entropy, Providers},
     push::{Answered, Push, Refusal},
 };
-use sovereign_relay_protocol::{envelope::AlertTitles, error::ErrorCode, id::InstanceId};
+use sovereign_relay_protocol::{envelope::AlertTitles, error::ErrorCode, id::InstanceId, limits};
 
 use crate::{
     auth::Authority,
     http::{
         error::ApiError,
-        extract::{address, body},
+        extract::{
+            address,
+            body::{self, Body},
+            caller::KeyHolder,
+        },
         health::Facts,
     },
-    limit::AddressLimits,
+    limit::{
+        AddressLimits, BodyBudget,
+        bodies::{BodyKind, BodyShare},
+    },
     shutdown::Lifecycle,
 };
 
@@ -50,6 +54,8 @@ pub struct Services {
     pub pushes: Arc<dyn Pushes>,
     /// Enrollment budgets of client addresses.
     pub addresses: Arc<AddressLimits>,
+    /// Memory for request bodies.
+    pub bodies: Arc<BodyBudget>,
     /// For which platforms there are credentials.
     pub providers: Providers,
     /// Titles in the APNs envelope, which take room from the payload.
@@ -92,22 +98,42 @@ impl Services {
         ))
     }
 
-    /// The whole body, at most `bytes` long.
+    /// The body of a request about one thing. `holder`: whose key was in the header.
     pub(crate) async fn body(
         &self,
         request: &HttpRequest,
         payload: Payload,
+        holder: Option<&KeyHolder>,
+    ) -> Result<Body, ApiError> {
+        let kind = BodyKind::Single(holder.map(|holder| holder.caller.instance));
+        let share = self.bodies.share(kind);
+        self.read(request, payload, limits::BODY_BYTES, share).await
+    }
+
+    /// The body of a batch.
+    pub(crate) async fn batch_body(
+        &self,
+        request: &HttpRequest,
+        payload: Payload,
+        holder: &KeyHolder,
+    ) -> Result<Body, ApiError> {
+        let share = self.bodies.share(BodyKind::Batch(holder.caller.instance));
+        self.read(request, payload, limits::BATCH_BODY_BYTES, share).await
+    }
+
+    /// Any body, at most `bytes` long.
+    pub(crate) async fn read(
+        &self,
+        request: &HttpRequest,
+        payload: Payload,
         bytes: usize,
-    ) -> Result<Bytes, ApiError> {
-        body::read(
-            request.headers(),
-            payload,
-            body::BodyLimits {
-                bytes,
-                time: self.body_time,
-            },
-        )
-        .await
+        share: BodyShare,
+    ) -> Result<Body, ApiError> {
+        let limits = body::BodyLimits {
+            bytes,
+            time: self.body_time,
+        };
+        body::read(request.headers(), payload, limits, share).await
     }
 
     /// Takes one enrollment of the address's budget: enrolling, rotating and withdrawing all spend it.

@@ -27,6 +27,7 @@ mod hang_ups;
 mod life;
 mod limits;
 mod load;
+mod memory;
 mod operator;
 mod panics;
 mod playground;

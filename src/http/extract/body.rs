@@ -1,20 +1,26 @@
-//! Reads a JSON body within a size and a time.
+//! Reads a JSON body within a size, a time and the memory there is.
 //!
 //! A declared length over the limit is refused before a byte is read, a chunked body at the chunk that crosses
 //! it, and a body that trickles in is cut when its time is over: the client holds a socket for that long, never
-//! a worker. Content codings are not supported, so nothing can be larger than it looks.
+//! a worker. Memory is asked for in steps, as bytes arrive ([`crate::limit::bodies`]). Content codings are not supported, so nothing can be larger than it looks.
 
-use std::time::Duration;
+use std::{ops::Deref, time::Duration};
 
 use actix_web::{
     error::PayloadError,
     http::header::{self, HeaderMap},
-    web::{Bytes, BytesMut, Payload},
+    web::Payload,
 };
 use futures_util::StreamExt;
 use sovereign_relay_protocol::error::ErrorCode;
 
-use crate::http::error::ApiError;
+use crate::{
+    http::error::ApiError,
+    limit::bodies::{BodyShare, NoRoom},
+};
+
+/// The first room made for a body: most single pushes fit.
+const FIRST_STEP: usize = 2048;
 
 /// How much and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -25,34 +31,73 @@ pub(crate) struct BodyLimits {
     pub(crate) time: Duration,
 }
 
+/// A body that was read, and the memory it was given.
+pub(crate) struct Body {
+    bytes: Vec<u8>,
+    share: BodyShare,
+}
+
+impl Body {
+    /// Frees the bytes and keeps their share, for what was made of them.
+    pub(crate) fn into_share(self) -> BodyShare {
+        self.share
+    }
+
+    /// Adds bytes, in room that doubles, so that a long body is not copied often, up to `most`.
+    fn push(&mut self, chunk: &[u8], most: usize) -> Result<(), NoRoom> {
+        let length = self.bytes.len() + chunk.len();
+        if length > self.bytes.capacity() {
+            let room = length.next_power_of_two().max(FIRST_STEP).min(most).max(length);
+            self.share.grow_to(room)?;
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(chunk);
+        Ok(())
+    }
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// The whole body; empty when there is none.
 pub(crate) async fn read(
     headers: &HeaderMap,
     payload: Payload,
     limits: BodyLimits,
-) -> Result<Bytes, ApiError> {
+    share: BodyShare,
+) -> Result<Body, ApiError> {
+    let body = Body {
+        bytes: Vec::new(),
+        share,
+    };
     if is_absent(headers) {
-        return Ok(Bytes::new());
+        return Ok(body);
     }
     require_json(headers)?;
-    if declared_length(headers).is_some_and(|length| length > limits.bytes) {
+    let declared = declared_length(headers);
+    if declared.is_some_and(|length| length > limits.bytes) {
         return Err(too_large(limits.bytes));
     }
-    tokio::time::timeout(limits.time, collect(payload, limits.bytes))
+    let most = declared.unwrap_or(limits.bytes);
+    tokio::time::timeout(limits.time, collect(body, payload, most))
         .await
         .unwrap_or_else(|_| Err(too_slow()))
 }
 
-async fn collect(mut payload: Payload, limit: usize) -> Result<Bytes, ApiError> {
-    let mut body = BytesMut::new();
+async fn collect(mut body: Body, mut payload: Payload, most: usize) -> Result<Body, ApiError> {
     while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|error| broken(&error, limit))?;
-        if body.len() + chunk.len() > limit {
-            return Err(too_large(limit));
+        let chunk = chunk.map_err(|error| broken(&error, most))?;
+        if body.len() + chunk.len() > most {
+            return Err(too_large(most));
         }
-        body.extend_from_slice(&chunk);
+        body.push(&chunk, most)?;
     }
-    Ok(body.freeze())
+    Ok(body)
 }
 
 /// A content type without a body describes nothing and is not looked at: `fetch` sends one on its own.

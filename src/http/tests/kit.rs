@@ -38,7 +38,7 @@ use crate::{
         health::Facts,
         services::{Pushes, Services},
     },
-    limit::AddressLimits,
+    limit::{AddressLimits, BodyBounds, BodyBudget},
     shutdown::{Lifecycle, Phase},
     store::embedded::{DataDir, EmbeddedStore},
 };
@@ -142,6 +142,7 @@ pub(crate) struct Setup {
     pub(crate) mode: EnrollmentMode,
     pub(crate) secret: Option<&'static str>,
     pub(crate) body_time: Duration,
+    pub(crate) bodies: BodyBounds,
     pub(crate) trusted: Vec<&'static str>,
 }
 
@@ -151,6 +152,7 @@ impl Default for Setup {
             mode: EnrollmentMode::Open,
             secret: Some("an enrollment secret of 32 bytes and more"),
             body_time: Duration::from_secs(10),
+            bodies: BodyBounds::default(),
             trusted: vec!["127.0.0.0/8"],
         }
     }
@@ -247,6 +249,7 @@ async fn services(
         authority: Arc::new(Authority::open(parts).await.unwrap()),
         pushes: pushes.clone(),
         addresses: Arc::new(AddressLimits::new()),
+        bodies: BodyBudget::new(setup.bodies),
         providers: providers(),
         titles: AlertTitles::default(),
         per_minute: 600,

@@ -6,6 +6,7 @@ mod enrollment;
 mod errors;
 pub(crate) mod kit;
 mod logs;
+mod memory;
 mod openapi;
 mod push;
 pub(crate) mod wire;
