@@ -24,6 +24,7 @@ use super::{
     error::{EnrollError, KeyError, RotateError, WithdrawError},
     keys::{KeyRing, Secrets},
     revocations::{Ask, Check, Revocations, Rotation, decide},
+    tickets::Tickets,
 };
 use crate::{
     config::EnrollmentMode,
@@ -81,6 +82,7 @@ pub struct Authority {
     pub(super) entropy: Arc<dyn Entropy>,
     keys: Option<KeyRing>,
     derived: DerivedKeys,
+    tickets: Tickets,
     mode: EnrollmentMode,
 }
 
@@ -89,6 +91,7 @@ impl Authority {
     pub async fn open(parts: Parts) -> Result<Self, StoreError> {
         let keys = parts.secrets.as_ref().map(KeyRing::new);
         let derived = DerivedKeys::new(parts.secrets.as_ref(), parts.entropy.as_ref());
+        let tickets = Tickets::new(parts.secrets.as_ref(), parts.entropy.as_ref());
         let revocations = Arc::new(Revocations::new(parts.store.revocations().await?));
         Ok(Self {
             store: parts.store,
@@ -96,6 +99,7 @@ impl Authority {
             entropy: parts.entropy,
             keys,
             derived,
+            tickets,
             mode: parts.mode,
         })
     }
@@ -207,6 +211,18 @@ impl Authority {
     /// The keys derived from the enrollment secret (from a random one where there is none).
     pub fn derived(&self) -> &DerivedKeys {
         &self.derived
+    }
+
+    /// Signs and verifies tickets.
+    pub fn tickets(&self) -> &Tickets {
+        &self.tickets
+    }
+
+    /// Whether an instance was revoked or has withdrawn: for tickets, which no rotation of its keys touches.
+    pub fn is_gone(&self, instance: InstanceId) -> bool {
+        self.revocations
+            .get(instance)
+            .is_some_and(|entry| matches!(entry.state, State::Gone(_)))
     }
 
     /// One bounded step of upkeep: writes which new keys were used, forgets what has lapsed. Once a minute.

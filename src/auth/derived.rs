@@ -11,12 +11,14 @@ use std::{
     net::{IpAddr, Ipv6Addr},
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use sovereign_relay_actors::{
     ports::{Entropy, TokenHash},
     push::Idempotency,
+    session::port::ConnectionHash,
 };
 use sovereign_relay_protocol::{
     envelope::CollapseTag,
@@ -24,6 +26,7 @@ use sovereign_relay_protocol::{
     platform::Platform,
     push::PushMessage,
     redacted::Redacted,
+    signal::id::{ConnectionId, SessionId, Slot},
 };
 use zeroize::Zeroizing;
 
@@ -51,6 +54,8 @@ pub struct DerivedKeys {
     idempotency: Key,
     address: Key,
     pseudonym: Key,
+    rendezvous: Key,
+    turn: Key,
 }
 
 impl DerivedKeys {
@@ -66,6 +71,8 @@ impl DerivedKeys {
             idempotency: Key::new(secret, "idempotency"),
             address: Key::new(secret, "client address"),
             pseudonym: Key::new(of_process, "log pseudonym"),
+            rendezvous: Key::new(secret, "rendezvous"),
+            turn: Key::new(secret, "turn user"),
         }
     }
 
@@ -152,6 +159,29 @@ impl DerivedKeys {
             text
         })
     }
+
+    /// The session at a rendezvous: all that is kept of the rendezvous itself.
+    pub fn session_id(&self, rendezvous: &Redacted) -> SessionId {
+        SessionId::from_bytes(self.rendezvous.short(&[rendezvous.expose().as_bytes()]))
+    }
+
+    /// Names a slot to the TURN server, in 22 characters of base64url.
+    pub fn turn_user(&self, session: SessionId, slot: Slot) -> String {
+        let name: [u8; 16] = self
+            .turn
+            .short(&[session.as_bytes().as_slice(), slot.as_str().as_bytes()]);
+        URL_SAFE_NO_PAD.encode(name)
+    }
+
+    /// Names a client's connection secret. Without a key, unlike the rest: the secret has 128 random bits, and a
+    /// client that resumes must be known again by a replica whose enrollment secret was changed meanwhile.
+    pub fn connection_hash(&self, session: SessionId, connection: ConnectionId) -> ConnectionHash {
+        let mut hash = Sha256::new();
+        hash.update(b"sovereign-relay connection v1\0");
+        hash.update(session.as_bytes());
+        hash.update(connection.expose());
+        ConnectionHash(u128::from_be_bytes(shortened(hash.finalize().into())))
+    }
 }
 
 /// All that is kept of an invite. No key: an invite is 256 random bits, and must outlive a change of the secret.
@@ -212,13 +242,14 @@ impl Key {
     }
 
     fn short<const N: usize>(&self, parts: &[&[u8]]) -> [u8; N] {
-        let mut short = [0; N];
-        short
-            .iter_mut()
-            .zip(self.hash(parts))
-            .for_each(|(to, from)| *to = from);
-        short
+        shortened(self.hash(parts))
     }
+}
+
+fn shortened<const N: usize>(hash: [u8; 32]) -> [u8; N] {
+    let mut short = [0; N];
+    short.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+    short
 }
 
 #[cfg(test)]

@@ -74,6 +74,11 @@ impl Secrets {
         &self.current
     }
 
+    /// Those that only verify.
+    pub(super) fn previous(&self) -> &[Redacted] {
+        &self.previous
+    }
+
     fn all(&self) -> impl Iterator<Item = &Redacted> {
         std::iter::once(&self.current).chain(&self.previous)
     }

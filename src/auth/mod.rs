@@ -3,6 +3,7 @@
 //! ```text
 //! http -> Authority::verify  -> keys (signature) -> revocations (in memory)          every request, no I/O
 //!      -> Authority::enroll, rotate, withdraw -> Store -> revocations (in memory)    then the answer
+//!      -> Authority::tickets (sessions API: sign; WebSocket endpoint: verify)        no I/O
 //! admin -> Authority::revoke, suspend, ... -> Store -> revocations (in memory)
 //! ```
 //!
@@ -15,9 +16,11 @@ pub mod error;
 pub mod keys;
 pub mod operator;
 mod revocations;
+pub mod tickets;
 
 pub use authority::{Authority, Caller, Enrollment};
 pub use derived::DerivedKeys;
 pub use error::{EnrollError, KeyError, RotateError, WithdrawError};
 pub use keys::{SecretError, SecretWarning, Secrets};
 pub use operator::{ImportError, InstanceView, InviteView, OperatorError, SuspensionView};
+pub use tickets::{TicketClaims, TicketError, Tickets};

@@ -213,3 +213,55 @@ proptest! {
         prop_assert_eq!(hash(&a) == hash(&b), a == b);
     }
 }
+
+/// Computed with another program, like those above.
+#[test]
+fn names_of_sessions_slots_and_connections_are_what_they_always_were() {
+    let keys = keys();
+    let session = SessionId::from_bytes([9; 16]);
+    assert_eq!(
+        keys.session_id(&Redacted::new("a".repeat(43))).to_string(),
+        "guyEFs3ykDFGTfYqtuVgng"
+    );
+    assert_eq!(keys.turn_user(session, Slot::A), "kVT9J1Nv7xCA8Uq6B4pnGA");
+    assert_eq!(
+        keys.connection_hash(session, ConnectionId::from_bytes([5; 16])),
+        ConnectionHash(0x0e82_f95a_62e4_31e4_dc94_0d62_f94c_7d15)
+    );
+}
+
+#[test]
+fn each_rendezvous_slot_and_connection_has_a_name_of_its_own() {
+    let keys = keys();
+    let names = ["a", "b"].map(|name| keys.session_id(&Redacted::new(name.repeat(43))));
+    assert_ne!(names[0], names[1]);
+    let users: HashSet<String> = names
+        .iter()
+        .flat_map(|session| Slot::BOTH.map(|slot| keys.turn_user(*session, slot)))
+        .collect();
+    assert_eq!(users.len(), 4);
+    let connections: HashSet<ConnectionHash> = names
+        .iter()
+        .flat_map(|session| {
+            [1, 2].map(|byte| keys.connection_hash(*session, ConnectionId::from_bytes([byte; 16])))
+        })
+        .collect();
+    assert_eq!(connections.len(), 4);
+}
+
+#[test]
+fn a_client_that_resumes_is_known_under_another_enrollment_secret() {
+    let other = Secrets::new(Redacted::new("another enrollment secret, 32 b."), Vec::new()).unwrap();
+    let other = DerivedKeys::new(Some(&other), &SystemEntropy);
+    let (session, connection) = (SessionId::from_bytes([9; 16]), ConnectionId::from_bytes([5; 16]));
+    assert_eq!(
+        other.connection_hash(session, connection),
+        keys().connection_hash(session, connection)
+    );
+    assert_ne!(
+        other.turn_user(session, Slot::A),
+        keys().turn_user(session, Slot::A)
+    );
+    let name = Redacted::new("a".repeat(43));
+    assert_ne!(other.session_id(&name), keys().session_id(&name));
+}
