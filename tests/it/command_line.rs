@@ -111,6 +111,12 @@ fn mute_entries(help: &str) -> Vec<&str> {
     mute
 }
 
+#[test]
+fn an_entry_that_says_nothing_is_found() {
+    let help = "Options:\n      --mute\n      --json  Print JSON\n  -h, --help\n          Print help\n  <FILE>  One\n";
+    assert_eq!(mute_entries(help), ["--mute", "<FILE>  One"]);
+}
+
 #[tokio::test]
 async fn the_help_of_every_command_names_its_arguments_and_says_what_each_is() {
     for (command, names) in COMMANDS {
