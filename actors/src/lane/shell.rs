@@ -167,8 +167,8 @@ impl Core {
 
     /// Waits for a turn and starts the call.
     async fn begin(self: &Arc<Self>, job: LaneJob) -> Result<JoinHandle<Verdict>, Verdict> {
-        let patience = patience(job.delivery.deadline, self.now());
-        let gives_up = self.now().saturating_add(patience);
+        let since = self.now();
+        let gives_up = since.saturating_add(patience(job.delivery.deadline, since));
         loop {
             let mut place = Place::take(self, &job)?;
             match place.turn(gives_up.saturating_sub(self.now())).await {
@@ -178,6 +178,7 @@ impl Core {
                 }
                 Waited::LookAgain => {}
                 Waited::TooLate => {
+                    self.starved(place.pass.take(), since);
                     return Err(Verdict::Overloaded {
                         retry_after: QUEUE_RETRY,
                     });
@@ -194,16 +195,29 @@ impl Core {
 
     fn settle(&self, pass: Option<Pass>, case: &Case, outcome: Outcome, began: Duration) -> Verdict {
         let now = self.now();
+        let (verdict, changes) = self.learn(|state| state.settle(pass, case, outcome, began, now));
+        series::tell_fuses(&changes);
+        verdict
+    }
+
+    fn starved(&self, pass: Option<Pass>, since: Duration) {
+        let now = self.now();
+        if let Some(pass) = pass {
+            self.learn(|state| state.starved(pass, since, now));
+        }
+    }
+
+    /// Something that may change the breaker, and tells so.
+    fn learn<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let before = state.breaker.state();
-        let (verdict, changes) = state.settle(pass, case, outcome, began, now);
+        let learned = change(&mut state);
         let after = state.breaker.state();
         drop(state);
         if before != after {
             series::tell_breaker(self.provider.name(), before, after);
         }
-        series::tell_fuses(&changes);
-        verdict
+        learned
     }
 
     fn refresh(&self, capacity: usize) {

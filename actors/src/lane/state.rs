@@ -95,14 +95,15 @@ impl State {
             Outcome::Overloaded { .. } => {}
         }
         self.pace_turns(now);
-        if self.breaker.state() == BreakerState::Open || self.holds.holds_everything(now) {
-            self.turns
-                .clear()
-                .into_iter()
-                .for_each(|waiter| tell(waiter, Signal::LookAgain));
-        }
+        self.send_away(now);
         let verdict = self.judge.judge(case, outcome, now);
         (verdict, self.judge.take_changes())
+    }
+
+    /// A push has waited since `since` and got no turn in its time.
+    pub(super) fn starved(&mut self, pass: Pass, since: Duration, now: Duration) {
+        self.breaker.starved(pass, since, now);
+        self.send_away(now);
     }
 
     /// The provider's capacity is this now, and it is this late. At least one call: a provider that connects on
@@ -112,6 +113,16 @@ impl State {
         self.pace_turns(now);
         self.judge.advance(now);
         self.judge.take_changes()
+    }
+
+    /// When everybody would be refused, nobody waits for that.
+    fn send_away(&mut self, now: Duration) {
+        if self.breaker.state() == BreakerState::Open || self.holds.holds_everything(now) {
+            self.turns
+                .clear()
+                .into_iter()
+                .for_each(|waiter| tell(waiter, Signal::LookAgain));
+        }
     }
 
     /// Gives as many turns as capacity and pace allow now.

@@ -251,3 +251,32 @@ fn throttled_for_a_second() -> Failure {
         health: Health::Answered,
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_of_one_call_at_a_time_that_hangs_is_given_up_by_those_who_waited_in_vain() {
+    let bench = bench(Fake::new(1, black_hole));
+    let pushes: Vec<_> = (0..40).map(|number| bench.push(number, number)).collect();
+    for push in pushes {
+        push.await.unwrap();
+    }
+    assert!(bench.clock.now().mono <= DEADLINE);
+    assert_ne!(bench.lane.snapshot().breaker, BreakerState::Closed);
+    let refused_at = bench.clock.now().mono;
+    for number in 0..40 {
+        assert!(is_overloaded(&bench.push(number, number).await.unwrap()));
+    }
+    assert_eq!(bench.clock.now().mono, refused_at, "nobody waits any more");
+    assert_eq!(bench.fake.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_moves_too_slowly_for_most_is_no_fault_of_a_provider_that_answers() {
+    let bench = bench(Fake::new(1, sends_after(Duration::from_secs(4))));
+    let pushes: Vec<_> = (0..100).map(|number| bench.push(number, number)).collect();
+    let mut sent = 0;
+    for push in pushes {
+        sent += usize::from(is_sent(&push.await.unwrap()));
+    }
+    assert_eq!(sent, 2);
+    assert_eq!(bench.lane.snapshot().breaker, BreakerState::Closed);
+}
