@@ -103,6 +103,13 @@ impl Tries {
                 end: NoAnswer::Reset, ..
             } => Step::Done(failed(Reason::UnknownOutcome, true, Health::Faulty)),
             Try::NoAnswer {
+                end: NoAnswer::Silent,
+                connection,
+            } => {
+                let health = Health::ConnectionLost { connection };
+                Step::Done(failed(Reason::ProviderTimeout, true, health))
+            }
+            Try::NoAnswer {
                 end: NoAnswer::TimedOut,
                 ..
             } => Step::Done(failed(Reason::ProviderTimeout, true, Health::Faulty)),

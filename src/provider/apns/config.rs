@@ -62,7 +62,8 @@ pub struct Tuning {
     pub backoff_first: Duration,
     /// Longest pause: how late the first push after a recovery may be.
     pub backoff_longest: Duration,
-    /// How long a busy connection may be quiet before it is asked for a PONG.
+    /// How long a busy connection may be quiet before it is asked for a PONG: ten times a usual answer. With the time
+    /// for the PONG, a dead connection is noticed within half a push's deadline.
     pub quiet_when_busy: Duration,
     /// How long an idle one may be. Apple accepts a PING an hour; a minute keeps middleboxes from forgetting it.
     pub quiet_when_idle: Duration,
@@ -77,7 +78,7 @@ impl Default for Tuning {
             dial_within: Duration::from_secs(5),
             backoff_first: Duration::from_millis(100),
             backoff_longest: Duration::from_secs(2),
-            quiet_when_busy: Duration::from_secs(3),
+            quiet_when_busy: Duration::from_secs(1),
             quiet_when_idle: Duration::from_secs(60),
             pong_within: Duration::from_secs(3),
         }

@@ -16,7 +16,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -94,6 +94,7 @@ pub(super) async fn open(
         sender: Mutex::new(Some(sender)),
         meter,
         in_flight: AtomicUsize::new(0),
+        awaits_pong: AtomicBool::new(false),
     });
     Ok((
         link.clone(),
@@ -111,6 +112,8 @@ pub(super) struct Link {
     sender: Mutex<Option<SendRequest<Bytes>>>,
     meter: Arc<Meter>,
     in_flight: AtomicUsize,
+    /// A PING is out.
+    awaits_pong: AtomicBool,
 }
 
 /// The connection takes no more requests; this one was not handed over.
@@ -189,6 +192,8 @@ pub(super) enum NoAnswer {
     Reset,
     /// None until the deadline, over a connection that is open.
     TimedOut,
+    /// The same, while the peer owes a PONG: the connection may be lost, and with it every stream.
+    Silent,
 }
 
 /// An answer: head, and body if it could be read.
@@ -200,6 +205,7 @@ impl Exchange {
         let response = match timeout(left(), &mut self.response).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.classify(&error)),
+            Err(_) if self.link.awaits_pong.load(Ordering::Relaxed) => return Err(NoAnswer::Silent),
             Err(_) => return Err(NoAnswer::TimedOut),
         };
         let (head, body) = response.into_parts();
@@ -326,8 +332,9 @@ async fn silent(mut pings: h2::PingPong, link: &Link, timing: KeepAliveTiming) {
         if !keep_alive.look(link.meter.read(), busy) {
             continue;
         }
+        link.awaits_pong.store(true, Ordering::Relaxed);
         match timeout(timing.pong_within, pings.ping(h2::Ping::opaque())).await {
-            Ok(Ok(_)) => {}
+            Ok(Ok(_)) => link.awaits_pong.store(false, Ordering::Relaxed),
             // The connection itself is at its end, which its own poll reports.
             Ok(Err(_)) => std::future::pending().await,
             Err(_) => return,

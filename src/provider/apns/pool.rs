@@ -96,7 +96,7 @@ struct State {
 /// No stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoLease {
-    /// There was no connection until the deadline.
+    /// There was no peer until the deadline: no connection, or none that showed any life.
     Unreachable,
     /// There was one, but no turn until the deadline, or too many wait already.
     Full,
@@ -181,7 +181,7 @@ impl Pool {
         match timeout(left, receiver).await {
             Ok(Ok(lease)) => Ok(lease),
             Ok(Err(_)) => Err(NoLease::Retired),
-            Err(_) if self.lock().slots.open() == 0 => Err(NoLease::Unreachable),
+            Err(_) if !self.lock().slots.reached() => Err(NoLease::Unreachable),
             Err(_) => Err(NoLease::Full),
         }
     }

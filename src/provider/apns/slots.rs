@@ -16,8 +16,8 @@ use std::time::Duration;
 /// Streams used of one connection at most, whatever its peer allows. Apple shows 1000; a peer that shows none at
 /// all must not make the relay hold everything on one connection.
 const STREAMS_PER_CONNECTION: usize = 1000;
-/// Pushes that may wait for a first connection. The circuit breaker concludes nothing from fewer than 20 calls, so
-/// one at a time would never show it that nothing can be reached; the rest waits in the lane, in fair turns.
+/// Pushes that may wait until a peer has shown that it is one. The circuit breaker concludes nothing from fewer than
+/// 20 calls, so one at a time would never show it that nobody is there; the rest waits in the lane, in fair turns.
 pub(super) const UNCONNECTED: usize = 32;
 
 /// How many connections, and how long to wait between failures.
@@ -43,12 +43,14 @@ struct Member {
     id: u64,
     limit: usize,
     in_flight: usize,
+    /// The peer showed a limit of its own.
+    shown: bool,
     answered: bool,
 }
 
 impl Member {
     fn proven(&self) -> bool {
-        self.answered || self.limit > 1
+        self.answered || self.shown
     }
 
     fn has_room(&self) -> bool {
@@ -86,6 +88,7 @@ impl Slots {
     pub(super) fn set_limit(&mut self, id: u64, limit: usize) {
         if let Some(member) = self.member(id) {
             member.limit = limit.min(STREAMS_PER_CONNECTION);
+            member.shown |= limit > 1;
         }
     }
 
@@ -122,6 +125,7 @@ impl Slots {
             id,
             limit: 1,
             in_flight: 0,
+            shown: false,
             answered: false,
         });
     }
@@ -148,26 +152,21 @@ impl Slots {
         }
     }
 
-    /// Connections that take pushes.
-    pub(super) fn open(&self) -> usize {
-        self.members.len()
+    /// Whether there is a peer: one that accepts a connection and then says nothing is none.
+    pub(super) fn reached(&self) -> bool {
+        self.members.iter().any(Member::proven)
     }
 
     /// Pushes that can usefully be under way: what the peers allow, and as much again for each connection that may
-    /// still be opened, once a peer has shown its limit.
+    /// still be opened.
     pub(super) fn capacity(&self) -> usize {
-        if self.members.is_empty() {
+        let proven = self.members.iter().filter(|member| member.proven());
+        let Some(most) = proven.map(|member| member.limit).max() else {
             return UNCONNECTED;
-        }
+        };
         let allowed: usize = self.members.iter().map(|member| member.limit).sum();
-        let shown = self
-            .members
-            .iter()
-            .filter(|member| member.proven())
-            .map(|member| member.limit)
-            .max();
         let unopened = self.bounds.connections.saturating_sub(self.members.len());
-        (allowed + unopened * shown.unwrap_or(0)).max(1)
+        (allowed + unopened * most).max(1)
     }
 
     fn member(&mut self, id: u64) -> Option<&mut Member> {

@@ -2,5 +2,6 @@
 
 mod connections;
 mod kit;
+mod outages;
 mod outcomes;
 mod tokens;

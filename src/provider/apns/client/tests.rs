@@ -64,6 +64,15 @@ fn what_may_have_been_accepted_is_never_tried_again() {
         Tries::default().next(no_answer(NoAnswer::Reset), LEFT),
         Step::Done(reset)
     );
+    let silent = failed(
+        Reason::ProviderTimeout,
+        true,
+        Health::ConnectionLost { connection: 7 },
+    );
+    assert_eq!(
+        Tries::default().next(no_answer(NoAnswer::Silent), LEFT),
+        Step::Done(silent)
+    );
     let timeout = failed(Reason::ProviderTimeout, true, Health::Faulty);
     assert_eq!(
         Tries::default().next(no_answer(NoAnswer::TimedOut), LEFT),

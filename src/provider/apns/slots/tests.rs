@@ -73,11 +73,15 @@ fn a_lowered_limit_holds_back_until_enough_streams_have_ended() {
 }
 
 #[test]
-fn capacity_is_enough_for_the_breaker_then_one_then_what_is_allowed_and_could_be_opened() {
+fn capacity_is_enough_for_the_breaker_until_a_peer_shows_itself_then_what_is_allowed_and_could_be_opened() {
     let mut slots = Slots::new(BOUNDS);
     assert_eq!(slots.capacity(), UNCONNECTED);
     slots.opened(1);
-    assert_eq!(slots.capacity(), 1);
+    assert_eq!((slots.capacity(), slots.reached()), (UNCONNECTED, false));
+    slots.set_limit(1, 1);
+    assert_eq!((slots.capacity(), slots.reached()), (UNCONNECTED, false));
+    slots.answered(1);
+    assert_eq!((slots.capacity(), slots.reached()), (4, true));
     slots.set_limit(1, 100);
     assert_eq!(slots.capacity(), 400);
     slots.set_limit(1, usize::MAX);
@@ -176,7 +180,7 @@ proptest! {
                 }
                 Op::Answered(id) => slots.answered(id),
             }
-            prop_assert!(slots.open() <= BOUNDS.connections);
+            prop_assert!(slots.members.len() <= BOUNDS.connections);
             prop_assert!(slots.capacity() >= 1);
         }
     }
