@@ -20,11 +20,14 @@ use crate::support::{
 
 /// A relay that takes grown instances' keys, and gives each push this long.
 async fn world(push_deadline: &str) -> World {
-    let options = RelayOptions::new()
+    World::start_with(SimulatorOptions::default(), options(push_deadline)).await
+}
+
+fn options(push_deadline: &str) -> RelayOptions {
+    RelayOptions::new()
         .set("RELAY_PUSH_DEADLINE", push_deadline)
         .set("RELAY_DRAIN_GRACE", "0s")
-        .with_grown_instances();
-    World::start_with(SimulatorOptions::default(), options).await
+        .with_grown_instances()
 }
 
 /// A push whose payload nobody opens, to a fresh device.

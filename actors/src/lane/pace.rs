@@ -7,17 +7,13 @@
 //! ```text
 //!   Full --- throttled: half of the calls under way ---> Reduced --- throttled again: half of it
 //!    ^                                                    |  ^
-//!    |--- grown to the capacity, or quiet for long -------'  `--- each success: a little more; no answer: enough
-//!                                                                 for the breaker to see it
+//!    |--- grown to the capacity, or quiet for long -------'  `--- each success: a little more
 //! ```
 
 use std::time::Duration;
 
 /// From nothing to full capacity, at least. FCM: "ramp up over at least 60 seconds".
 const RAMP: Duration = Duration::from_secs(60);
-/// Calls for a provider that doesn't answer: over the breaker's 20 in 10 s, though each may last a minute, the longest
-/// time of a push. Not all of the capacity: it may be back soon, and still throttle.
-const UNANSWERED: f64 = 128.0;
 /// A throttle that was so long ago says nothing of now.
 const FORGOTTEN: Duration = Duration::from_secs(600);
 
@@ -74,14 +70,6 @@ impl Pace {
         let ramp = as_calls(capacity) * elapsed / RAMP.as_secs_f64();
         *window += ramp.min(1.0 / *window);
         *grown_at = now;
-    }
-
-    /// A call was not answered at all. What a provider can take is no question then; whether it is there is one, and
-    /// the breaker concludes nothing from one call at a time.
-    pub(super) fn unanswered(&mut self) {
-        if let Self::Reduced { window, .. } = self {
-            *window = window.max(UNANSWERED);
-        }
     }
 }
 
@@ -145,18 +133,6 @@ mod tests {
         pace.throttled(64, s(0), s(0));
         assert_eq!(pace.allowed(100, s(599)), 32);
         assert_eq!(pace.allowed(100, s(600)), 100);
-    }
-
-    #[test]
-    fn a_provider_that_does_not_answer_gets_enough_calls_to_be_found_out_and_is_paced_when_it_does() {
-        let mut pace = Pace::Full;
-        pace.unanswered();
-        assert_eq!(pace.allowed(1_000, s(0)), 1_000);
-        pace.throttled(2, s(0), s(0));
-        assert_eq!(pace.allowed(1_000, s(1)), 1);
-        pace.unanswered();
-        assert_eq!(pace.allowed(1_000, s(1)), 128);
-        assert_eq!(pace.allowed(10, s(1)), 10);
     }
 
     proptest! {

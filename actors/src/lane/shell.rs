@@ -41,6 +41,9 @@ pub(super) const QUEUE_RETRY: Duration = Duration::from_secs(1);
 /// A call needs some time to be worth beginning: a tenth of the push's, at most this much. A turn that comes later
 /// is refused, or a long queue would look like a provider that times out.
 const LONGEST_RESERVE: Duration = Duration::from_millis(500);
+/// A client learns of a deadline this much sooner, a tenth of the call at most, so that it is the client that ends a
+/// call: it knows whether the push may have been accepted.
+const HEAD_START: Duration = Duration::from_millis(50);
 /// How often gauges are set and time passes for fuses and pace without pushes.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -267,8 +270,9 @@ async fn call(mut place: Place, scope: Scope, job: LaneJob) -> Verdict {
 ///
 /// A client ends its calls by the deadline itself, knowing whether the push may have been accepted. One that does
 /// not is cut here: its callers are waiting, and others for the turn.
-async fn called(provider: &Arc<dyn PushProvider>, delivery: Delivery, now: Duration) -> Option<Outcome> {
+async fn called(provider: &Arc<dyn PushProvider>, mut delivery: Delivery, now: Duration) -> Option<Outcome> {
     let left = delivery.deadline.saturating_sub(now);
+    delivery.deadline = delivery.deadline.saturating_sub(HEAD_START.min(left / 10));
     let call = AssertUnwindSafe(async { provider.deliver(delivery).await }).catch_unwind();
     match timeout(left, call).await {
         Ok(Ok(outcome)) => Some(outcome),

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use sovereign_relay_protocol::push::Reason;
 use tokio::sync::oneshot;
 
 use super::{
@@ -87,12 +86,8 @@ impl State {
                 if failure.hold == Hold::Provider {
                     self.pace.throttled(self.turns.taken(), began, now);
                 }
-                if failure.reason == Reason::ProviderTimeout {
-                    self.pace.unanswered();
-                }
             }
-            Outcome::Unreachable => self.pace.unanswered(),
-            Outcome::Overloaded { .. } => {}
+            Outcome::Unreachable | Outcome::Overloaded { .. } => {}
         }
         self.pace_turns(now);
         self.send_away(now);

@@ -2,9 +2,9 @@
 
 use futures_util::future::{join, join_all, join3};
 use sovereign_relay_protocol::platform::Platform;
-use sovereign_relay_simulator::{Behaviour, Provider, Simulator};
+use sovereign_relay_simulator::{ApnsOptions, Behaviour, Provider, Simulator, SimulatorOptions};
 
-use super::{assert_all_sent, push, pushes, send_all, world};
+use super::{assert_all_sent, options, push, pushes, send_all, world};
 use crate::support::{
     DEADLINE,
     grown::{grown_instance, grown_instances},
@@ -156,6 +156,44 @@ async fn a_half_open_apns_connection_is_replaced_after_a_ping_and_no_push_in_fli
     let delivered = apns.inbox().all();
     let old = delivered[0].connection;
     assert!(delivered[1..].iter().all(|delivery| delivery.connection != old));
+}
+
+// APNs takes connections and pushes and says nothing, not even how many streams it allows. It costs the pushes that wait
+// for it at that moment; whoever comes later is refused at once, and it is found again by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apns_that_accepts_connections_and_never_answers_costs_one_wave_of_pushes() {
+    let simulators = SimulatorOptions {
+        apns: ApnsOptions {
+            raised_stream_limit: 1,
+            ..ApnsOptions::default()
+        },
+        ..SimulatorOptions::default()
+    };
+    let world = World::start_with(simulators, options("3s")).await;
+    let instances = grown_instances(1);
+    let apns = &world.simulators.apns;
+    apns.script().always(Behaviour::never_answer());
+    let first = send_all(&world, &instances, &pushes(&world, Platform::Ios, 100), 100).await;
+    assert_eq!(count(&first, "sent"), 0);
+    assert!(
+        count(&first, "send_failed") >= 20,
+        "they were never written: {first:?}"
+    );
+    assert_eq!(breaker(&world, Platform::Ios).await, OPEN);
+    let arrived = apns.requests().total();
+    let later = send_all(&world, &instances, &pushes(&world, Platform::Ios, 100), 100).await;
+    assert!(count(&later, "overloaded") >= 99, "all but a probe: {later:?}");
+    assert!(apns.requests().total() <= arrived + 1);
+
+    apns.script().clear();
+    until("APNs is used again", async || {
+        let answer = world
+            .relay
+            .push(&instances[0], &push(&world, Platform::Ios))
+            .await;
+        answer.word() == "sent"
+    })
+    .await;
 }
 
 fn count(answers: &[Answer], word: &str) -> usize {

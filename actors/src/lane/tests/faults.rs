@@ -280,3 +280,16 @@ async fn a_line_that_moves_too_slowly_for_most_is_no_fault_of_a_provider_that_an
     assert_eq!(sent, 2);
     assert_eq!(bench.lane.snapshot().breaker, BreakerState::Closed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_ends_a_little_after_its_deadline_still_has_the_last_word() {
+    let bench = bench(Fake::new(1, |delivery: &Delivery| {
+        // The clock stood at zero when the call began.
+        sleep(delivery.deadline + Duration::from_millis(20))
+            .map(|()| Outcome::Unreachable)
+            .boxed()
+    }));
+    let verdict = bench.push(1, 1).await.unwrap();
+    assert!(matches!(verdict, Verdict::Unreachable { .. }), "{verdict:?}");
+    assert!(bench.clock.now().mono <= DEADLINE);
+}
