@@ -288,7 +288,7 @@ fn listen_public(config: &Config, ports: &Ports, services: Data<Services>) -> Re
     let limits = ports.tuning.public(threads(config.listen.workers), closing_time);
     let address = config.listen.address;
     let bound =
-        http::bind(address, limits, services).map_err(|cause| StartError::Listen { address, cause })?;
+        http::bind(address, limits, services, None).map_err(|cause| StartError::Listen { address, cause })?;
     Ok(Listener::run(bound))
 }
 

@@ -20,3 +20,4 @@ pub mod provider;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;
+pub mod ws;

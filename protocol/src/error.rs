@@ -17,6 +17,8 @@ pub enum ErrorCode {
     Suspended,
     /// 403: this relay takes no new instances.
     EnrollmentClosed,
+    /// 403: browser pages of this origin may not open signaling connections here.
+    OriginNotAllowed,
     /// 404: no such route or thing.
     NotFound,
     /// 405: the route exists, the method doesn't.
@@ -51,12 +53,13 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documentation and tests.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::InvalidRequest,
         Self::Unauthorized,
         Self::Revoked,
         Self::Suspended,
         Self::EnrollmentClosed,
+        Self::OriginNotAllowed,
         Self::NotFound,
         Self::MethodNotAllowed,
         Self::RequestTimeout,
@@ -79,7 +82,7 @@ impl ErrorCode {
         match self {
             Self::InvalidRequest => 400,
             Self::Unauthorized | Self::Revoked => 401,
-            Self::Suspended | Self::EnrollmentClosed => 403,
+            Self::Suspended | Self::EnrollmentClosed | Self::OriginNotAllowed => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::RequestTimeout => 408,
@@ -101,6 +104,7 @@ impl ErrorCode {
             Self::Revoked => "revoked",
             Self::Suspended => "suspended",
             Self::EnrollmentClosed => "enrollment_closed",
+            Self::OriginNotAllowed => "origin_not_allowed",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::RequestTimeout => "request_timeout",

@@ -19,10 +19,11 @@ use subtle::ConstantTimeEq;
 
 use crate::{
     http::{
-        self, Bound, ListenerLimits,
+        self, ListenerLimits,
         error::ApiError,
         extract::{bearer::bearer, body::Body},
         get, only, post, readable,
+        server::Bound,
         services::Services,
     },
     limit::{BodyBudget, bodies::BodyKind},
@@ -55,7 +56,7 @@ impl Admin {
 /// Binds the admin listener.
 pub(crate) fn bind(address: SocketAddr, limits: ListenerLimits, admin: Data<Admin>) -> io::Result<Bound> {
     let observer = http::observer(&admin.services, "admin");
-    http::bind_app(address, limits, observer, move |config| {
+    http::server::bind(address, limits, observer, None, move |config| {
         config.app_data(admin.clone());
         routes(config);
     })

@@ -6,7 +6,7 @@ use actix_web::dev::ServerHandle;
 use tokio::task::JoinHandle;
 use tracing::error;
 
-use crate::http::Bound;
+use crate::http::server::Bound;
 
 /// Dropped, it closes at once; [`Listener::close`] lets what is under way finish.
 pub(super) struct Listener {

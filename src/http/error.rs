@@ -48,6 +48,7 @@ impl ApiError {
             | ErrorCode::Revoked
             | ErrorCode::Suspended
             | ErrorCode::EnrollmentClosed
+            | ErrorCode::OriginNotAllowed
             | ErrorCode::NotFound
             | ErrorCode::MethodNotAllowed
             | ErrorCode::RequestTimeout

@@ -8,13 +8,10 @@
 //! Called by [`crate::app`]. A handler parses at the edge with `extract`, calls one part of the relay, and turns its
 //! answer into a response; it decides nothing.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{
-    App, HttpResponse, HttpServer, Resource, Route,
-    dev::Server,
-    guard,
-    middleware::from_fn,
+    HttpResponse, Resource, Route, guard,
     web::{self, Data, ServiceConfig},
 };
 
@@ -27,18 +24,15 @@ pub(crate) mod extract;
 pub mod health;
 pub(crate) mod openapi;
 pub(crate) mod push;
+pub(crate) mod server;
 pub mod services;
 mod unread;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-use self::{context::Observer, error::ApiError, services::Services};
-use crate::limit::BodyBounds;
-
-/// How long a connection may go on lingering after an answer that ended it early. Long enough for the answer to
-/// reach a client that is still sending.
-const LINGER: Duration = Duration::from_secs(1);
+use self::{context::Observer, error::ApiError, server::Bound, services::Services};
+use crate::{limit::BodyBounds, ws::upgrade::Upgrades};
 
 /// Times and sizes of the listeners.
 #[derive(Clone, Copy, Debug)]
@@ -112,22 +106,15 @@ pub(crate) struct ListenerLimits {
     pub(crate) closing_time: Duration,
 }
 
-/// A bound server that is about to run.
-pub(crate) struct Bound {
-    /// Runs while it is polled.
-    pub(crate) server: Server,
-    /// Where it listens.
-    pub(crate) address: SocketAddr,
-}
-
 /// Binds the public listener.
 pub(crate) fn bind(
     address: SocketAddr,
     limits: ListenerLimits,
     services: Data<Services>,
+    upgrades: Option<Arc<Upgrades>>,
 ) -> io::Result<Bound> {
     let observer = observer(&services, "public");
-    bind_app(address, limits, observer, move |config| {
+    server::bind(address, limits, observer, upgrades, move |config| {
         config.app_data(services.clone());
         routes(config);
     })
@@ -141,44 +128,6 @@ pub(crate) fn observer(services: &Services, listener: &'static str) -> Observer 
         lifecycle: services.lifecycle.clone(),
         listener,
     }
-}
-
-/// Binds a listener with any routes inside the same frame: ids, log lines, panics, 404.
-pub(crate) fn bind_app(
-    address: SocketAddr,
-    limits: ListenerLimits,
-    observer: Observer,
-    configure: impl Fn(&mut ServiceConfig) + Clone + Send + 'static,
-) -> io::Result<Bound> {
-    let factory = move || {
-        let observer = observer.clone();
-        App::new()
-            .configure(configure.clone())
-            .default_service(web::to(no_route))
-            .wrap(from_fn(move |request, next| {
-                context::observe(observer.clone(), request, next)
-            }))
-    };
-    let server = HttpServer::new(factory)
-        .workers(limits.workers)
-        .backlog(limits.backlog)
-        .max_connections(limits.connections.div_ceil(limits.workers.max(1)))
-        .tcp_nodelay(true)
-        .keep_alive(limits.keep_alive)
-        .client_request_timeout(limits.head_time)
-        .client_disconnect_timeout(LINGER)
-        .shutdown_timeout(limits.closing_time.as_secs_f64().ceil() as u64)
-        .disable_signals()
-        .bind(address)?;
-    let address = server
-        .addrs()
-        .first()
-        .copied()
-        .ok_or(io::ErrorKind::AddrNotAvailable)?;
-    Ok(Bound {
-        server: server.run(),
-        address,
-    })
 }
 
 /// The public routes. A test holds them against the OpenAPI document.
@@ -227,6 +176,6 @@ pub(crate) fn only(allow: &'static str, path: &'static str, route: Route) -> (&'
     )
 }
 
-async fn no_route() -> Result<HttpResponse, ApiError> {
+pub(crate) async fn no_route() -> Result<HttpResponse, ApiError> {
     Err(ApiError::no_route())
 }

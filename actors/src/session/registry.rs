@@ -73,13 +73,12 @@ struct Seat {
 
 struct Arbiters(Mutex<Vec<Arbiter>>);
 
-/// A slot that a connection holds. Dropped, the slot is given back as lost.
+/// A slot that a connection holds. Dropped, the slot is given back as lost, unless it was left before.
 pub struct Held {
     sessions: Sessions,
     id: SessionId,
     slot: Slot,
     epoch: u64,
-    gave_back: bool,
 }
 
 impl Sessions {
@@ -125,7 +124,6 @@ impl Sessions {
             id,
             slot: bind.slot,
             epoch: bound.epoch,
-            gave_back: false,
         };
         Ok((bound, held))
     }
@@ -234,18 +232,10 @@ impl Held {
             .read(self.id, self.slot, self.epoch, after, bytes);
         read.await.map_err(|gone| code_of(&gone))
     }
-
-    /// The slot was given back already: the connection said goodbye.
-    pub fn forget(mut self) {
-        self.gave_back = true;
-    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.gave_back {
-            return;
-        }
         let Self {
             sessions,
             id,

@@ -159,7 +159,13 @@ async fn a_head_that_trickles_in_is_cut() {
         head_time: Duration::from_millis(50),
         ..super::kit::listener_limits()
     };
-    let bound = crate::http::bind("127.0.0.1:0".parse().unwrap(), limits, relay.services.clone()).unwrap();
+    let bound = crate::http::bind(
+        "127.0.0.1:0".parse().unwrap(),
+        limits,
+        relay.services.clone(),
+        None,
+    )
+    .unwrap();
     let handle = bound.server.handle();
     actix_web::rt::spawn(bound.server);
     let mut socket = TcpStream::connect(bound.address).await.unwrap();

@@ -8,7 +8,7 @@ use sovereign_relay_actors::push::Refusal;
 use super::kit::{Answer, Relay, Request, Setup, exchange, listener_limits};
 use crate::{
     config::EnrollmentMode,
-    http::{bind_app, observer, post},
+    http::{observer, post, server},
     shutdown::Phase,
 };
 
@@ -187,10 +187,11 @@ async fn a_panic_is_a_500_in_json_and_the_worker_lives_on() {
 async fn a_panic_before_the_first_await_of_a_handler_is_caught_too() {
     let relay = Relay::start().await;
     let observer = observer(&relay.services, "public");
-    let bound = bind_app(
+    let bound = server::bind(
         "127.0.0.1:0".parse().unwrap(),
         listener_limits(),
         observer,
+        None,
         |config| {
             config.service(post("/boom", web::post().to(boom)).1);
         },

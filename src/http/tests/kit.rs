@@ -200,6 +200,7 @@ impl Relay {
             "127.0.0.1:0".parse().unwrap(),
             listener_limits(),
             services.clone(),
+            None,
         )
         .unwrap();
         let handle = bound.server.handle();

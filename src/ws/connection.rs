@@ -1,0 +1,506 @@
+//! One signaling connection, from its `hello` to its end.
+//!
+//! ```text
+//! hello -> ticket, revocations -> session.dial -> welcome
+//!   text in  -> session.submit, one at a time   (its answer comes over the link)
+//!   link     -> ack, err, peer, goaway          (the session's actor speaks)
+//!   mailbox  -> msg                             (pulled, page by page, while the client reads)
+//! ```
+//!
+//! One task does all of it: reading stops while a frame is being answered or too much waits to be written, so a client
+//! that is slow or floods slows itself alone. Nothing is queued but what is being written.
+//!
+//! Invariant: however it ends, its slot is given back ([`Held`]) and its link falls silent ([`Voice`]).
+
+use std::{future::pending, io, rc::Rc, sync::Arc, time::Duration};
+
+use actix_http::ws::Message;
+use bytes::Bytes;
+use futures_util::{FutureExt as _, future::LocalBoxFuture};
+use sovereign_relay_actors::session::{
+    Said,
+    link::{Link, Words},
+    port::{Bind, BindRefusal, Bound, Entry, Gone},
+    registry::Held,
+};
+use sovereign_relay_protocol::{
+    limits::{GRACE_SECONDS, HEARTBEAT_SECONDS, SIGNAL_FRAME_BYTES},
+    signal::{
+        close::CloseCode,
+        frame::{ClientFrame, FrameError, Hello, ServerFrame, Welcome},
+        session::SessionLimits,
+    },
+};
+
+use super::{
+    Endpoint, Guest, Rejection,
+    door::Knock,
+    heartbeat::{Due, Heartbeat},
+    outbox::Outbox,
+    socket::{Input, Socket, WRITE_HIGH, Wrote},
+};
+
+/// How long a `hello` may take.
+const HELLO: Duration = Duration::from_secs(5);
+/// How long a closing handshake is waited for.
+const CLOSING: Duration = Duration::from_secs(5);
+/// About how much of a mailbox is pulled at a time.
+const PAGE_BYTES: usize = 16 * 1024;
+/// How often a client may ask for fresh TURN credentials.
+const ICE_PERIOD: Duration = Duration::from_secs(30);
+
+/// Why a connection ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// We end it.
+    Close(CloseCode),
+    /// The client closed it.
+    ByClient,
+    /// The bytes stopped.
+    Lost,
+}
+
+impl From<CloseCode> for End {
+    fn from(code: CloseCode) -> Self {
+        Self::Close(code)
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Lost
+    }
+}
+
+/// Serves a connection whose WebSocket handshake is done.
+pub(super) async fn serve(endpoint: &Endpoint, mut socket: Socket, knock: Knock, address: u64) -> End {
+    let end = match converse(endpoint, &mut socket, knock, address).await {
+        Ok(never) => match never {},
+        Err(end) => end,
+    };
+    close(&mut socket, end).await;
+    end
+}
+
+async fn converse(
+    endpoint: &Endpoint,
+    socket: &mut Socket,
+    knock: Knock,
+    address: u64,
+) -> Result<std::convert::Infallible, End> {
+    let hello = tokio::select! {
+        hello = greet(socket) => hello?,
+        () = knock.sent_away() => return Err(CloseCode::NoHello.into()),
+        () = tokio::time::sleep(HELLO) => return Err(CloseCode::NoHello.into()),
+    };
+    let guest = admit(endpoint, &hello, address)?;
+    let link = Arc::new(Link::default());
+    let voice = Voice(link.clone());
+    let (bound, held) = dial(endpoint, &guest, &hello, &link).await?;
+    drop(knock);
+    socket.set_limit(SIGNAL_FRAME_BYTES);
+    let mut connection = Connection::new(endpoint, socket, guest, &bound, &hello, voice, held);
+    connection.welcome(&bound);
+    Err(connection.run().await)
+}
+
+/// Waits for the first frame.
+async fn greet(socket: &mut Socket) -> Result<Hello, End> {
+    loop {
+        match socket.next()? {
+            Some(Input::Text(text)) => {
+                return match parse(&text)? {
+                    ClientFrame::Hello(hello) => Ok(hello),
+                    _ => Err(CloseCode::Malformed.into()),
+                };
+            }
+            Some(Input::Ping(data)) => {
+                socket.queue(Message::Pong(data));
+                socket.write()?;
+            }
+            Some(Input::Pong) => {}
+            Some(Input::Close) => return Err(End::ByClient),
+            None => {
+                socket.readable().await?;
+                socket.fill()?;
+            }
+        }
+    }
+}
+
+fn parse(text: &Bytes) -> Result<ClientFrame, CloseCode> {
+    let text = std::str::from_utf8(text).map_err(|_| CloseCode::InvalidPayload)?;
+    ClientFrame::parse(text).map_err(|error| match error {
+        FrameError::Malformed => CloseCode::Malformed,
+        FrameError::Version => CloseCode::Version,
+    })
+}
+
+fn admit(endpoint: &Endpoint, hello: &Hello, address: u64) -> Result<Guest, CloseCode> {
+    let now = endpoint.clock.now();
+    endpoint
+        .guard
+        .admit(&hello.ticket, &hello.connection, now)
+        .map_err(|rejection| match rejection {
+            Rejection::BadTicket => {
+                endpoint.door.on_bad_ticket(address, now);
+                CloseCode::BadTicket
+            }
+            Rejection::Revoked => CloseCode::Revoked,
+        })
+}
+
+async fn dial(
+    endpoint: &Endpoint,
+    guest: &Guest,
+    hello: &Hello,
+    link: &Arc<Link>,
+) -> Result<(Bound, Held), CloseCode> {
+    let bind = Bind {
+        slot: guest.slot,
+        incarnation: guest.incarnation,
+        connection: guest.connection,
+        attempt: hello.attempt,
+        last: hello.last,
+    };
+    let dialed = endpoint.sessions.dial(guest.session, bind, link).await;
+    dialed.map_err(|refusal| match refusal {
+        BindRefusal::Gone(Gone::NoSession) | BindRefusal::BeyondSent => CloseCode::NoSuchSession,
+        BindRefusal::Gone(Gone::Fenced) | BindRefusal::Replaced => CloseCode::Replaced,
+        BindRefusal::Gone(Gone::Unavailable(_)) | BindRefusal::TooManyResumes => CloseCode::TryAgainLater,
+        BindRefusal::TooManyLoads => CloseCode::Abuse,
+    })
+}
+
+/// A link that falls silent when its connection is done, however that came about.
+struct Voice(Arc<Link>);
+
+impl Drop for Voice {
+    fn drop(&mut self) {
+        self.0.fall_silent();
+    }
+}
+
+/// A connection that has its slot.
+struct Connection<'a> {
+    endpoint: &'a Endpoint,
+    socket: &'a mut Socket,
+    guest: Guest,
+    turn: bool,
+    outbox: Outbox,
+    heartbeat: Heartbeat,
+    leaves: Option<Duration>,
+    iced: Option<Duration>,
+    answer: Option<LocalBoxFuture<'static, Result<(), CloseCode>>>,
+    page: Option<LocalBoxFuture<'static, Result<Vec<Entry>, CloseCode>>>,
+    // Dropped in this order: the futures above hold it too.
+    held: Rc<Held>,
+    voice: Voice,
+}
+
+enum Event {
+    News,
+    Readable,
+    Writable,
+    Answer(Result<(), CloseCode>),
+    Page(Result<Vec<Entry>, CloseCode>),
+    Time,
+    Lost,
+}
+
+impl<'a> Connection<'a> {
+    fn new(
+        endpoint: &'a Endpoint,
+        socket: &'a mut Socket,
+        guest: Guest,
+        bound: &Bound,
+        hello: &Hello,
+        voice: Voice,
+        held: Held,
+    ) -> Self {
+        let now = endpoint.clock.now().mono;
+        Self {
+            endpoint,
+            socket,
+            guest,
+            turn: bound.settings.turn,
+            outbox: Outbox::new(bound.base.max(hello.last), bound.peer.told),
+            heartbeat: Heartbeat::new(now, endpoint.jitter()),
+            leaves: None,
+            iced: None,
+            answer: None,
+            page: None,
+            held: Rc::new(held),
+            voice,
+        }
+    }
+
+    fn welcome(&mut self, bound: &Bound) {
+        let ice = self
+            .endpoint
+            .guard
+            .ice(&self.guest, self.turn, self.endpoint.clock.now());
+        self.say(&ServerFrame::Welcome(Welcome {
+            slot: self.guest.slot,
+            role: self.guest.slot.role(),
+            generation: bound.generation,
+            next: bound.next,
+            base: bound.base,
+            peer: bound.peer.told,
+            expires_at: bound.expires_at,
+            grace_seconds: GRACE_SECONDS,
+            heartbeat_seconds: HEARTBEAT_SECONDS,
+            limits: SessionLimits::default(),
+            ice_servers: ice.servers,
+        }));
+    }
+
+    /// Runs until it ends.
+    async fn run(&mut self) -> End {
+        loop {
+            let event = match self.next_event().await {
+                Ok(event) => event,
+                Err(end) => return end,
+            };
+            if let Err(end) = self.on_event(event) {
+                return end;
+            }
+        }
+    }
+
+    async fn next_event(&mut self) -> Result<Event, End> {
+        self.pull();
+        let sleep = self.sleep()?;
+        let reads = self.reads();
+        let writes = self.socket.waiting() > 0;
+        let Self {
+            socket,
+            answer,
+            page,
+            voice,
+            ..
+        } = self;
+        let event = tokio::select! {
+            biased;
+            () = voice.0.news() => Event::News,
+            ready = socket.writable(), if writes => ready.map_or(Event::Lost, |()| Event::Writable),
+            answer = poll(answer) => Event::Answer(answer),
+            page = poll(page) => Event::Page(page),
+            ready = socket.readable(), if reads => ready.map_or(Event::Lost, |()| Event::Readable),
+            () = tokio::time::sleep(sleep) => Event::Time,
+        };
+        Ok(event)
+    }
+
+    fn on_event(&mut self, event: Event) -> Result<(), End> {
+        match event {
+            Event::News => self.on_news(),
+            Event::Readable => self.on_readable(),
+            Event::Writable => self.write().map_err(End::from),
+            Event::Answer(answer) => {
+                self.answer = None;
+                // Time spent waiting for the store is not the client's silence.
+                self.heartbeat.on_heard(self.endpoint.clock.now().mono);
+                self.on_answer(answer)?;
+                self.process()
+            }
+            Event::Page(page) => {
+                self.page = None;
+                self.on_page(page?)
+            }
+            Event::Time => Ok(()),
+            Event::Lost => Err(End::Lost),
+        }
+    }
+
+    /// Says what is due by time, and how long until something else is.
+    fn sleep(&mut self) -> Result<Duration, End> {
+        let now = self.endpoint.clock.now();
+        if self.leaves.is_some_and(|leaves| leaves <= now.mono) {
+            return Err(CloseCode::ServiceRestart.into());
+        }
+        loop {
+            match self.heartbeat.due(now.mono, || self.endpoint.jitter()) {
+                Due::Close(code) => return Err(code.into()),
+                Due::Ping => {
+                    self.socket.queue(Message::Ping(Bytes::new()));
+                    self.write()?;
+                }
+                Due::Later(then) => {
+                    return Ok(now.until(self.leaves.map_or(then, |leaves| leaves.min(then))));
+                }
+            }
+        }
+    }
+
+    fn reads(&self) -> bool {
+        self.answer.is_none() && self.socket.waiting() < WRITE_HIGH
+    }
+
+    /// Begins to read the mailbox, if there may be something in it and the client takes it.
+    fn pull(&mut self) {
+        if self.page.is_some() || self.socket.waiting() >= PAGE_BYTES {
+            return;
+        }
+        if let Some(after) = self.outbox.wants_page() {
+            self.outbox.on_reading();
+            let held = self.held.clone();
+            self.page = Some(async move { held.read(after, PAGE_BYTES).await }.boxed_local());
+        }
+    }
+
+    fn on_news(&mut self) -> Result<(), End> {
+        let words: Words = self.voice.0.take();
+        if let Some(code) = words.close {
+            return Err(code.into());
+        }
+        if let Some(within) = words.goaway {
+            self.leaves = Some(self.endpoint.clock.now().mono.saturating_add(within));
+        }
+        let frames = self.outbox.on_words(&words);
+        self.say_all(&frames)
+    }
+
+    fn on_page(&mut self, page: Vec<Entry>) -> Result<(), End> {
+        // A session that was ended meanwhile delivers nothing more.
+        if self.voice.0.is_closed() {
+            return self.on_news();
+        }
+        let frames = self.outbox.on_page(page);
+        self.say_all(&frames)
+    }
+
+    fn on_readable(&mut self) -> Result<(), End> {
+        if self.socket.fill()? > 0 {
+            self.heartbeat.on_heard(self.endpoint.clock.now().mono);
+        }
+        self.process()
+    }
+
+    /// Takes the messages that are there, until one has to be answered first.
+    fn process(&mut self) -> Result<(), End> {
+        while self.reads() {
+            match self.socket.next()? {
+                Some(Input::Text(text)) => self.on_text(&text)?,
+                Some(Input::Ping(data)) => {
+                    self.socket.queue(Message::Pong(data));
+                    self.write()?;
+                }
+                Some(Input::Pong) => {}
+                Some(Input::Close) => return Err(End::ByClient),
+                None => {
+                    let now = self.endpoint.clock.now().mono;
+                    self.heartbeat.on_fragments(self.socket.is_incomplete(), now);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_text(&mut self, text: &Bytes) -> Result<(), End> {
+        match parse(text)? {
+            ClientFrame::Message { n, content } => self.submit(Said::Message { n, content }),
+            ClientFrame::Ack { seq } => self.submit(Said::Ack { seq }),
+            ClientFrame::Bye { mood } => self.submit(Said::Bye { mood }),
+            ClientFrame::Ping => return self.say_all(&[ServerFrame::Pong]),
+            ClientFrame::Ice => return self.on_ice(),
+            ClientFrame::Hello(_) => return Err(CloseCode::Malformed.into()),
+            ClientFrame::Pong | ClientFrame::Unknown => {}
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, said: Said) {
+        let held = self.held.clone();
+        self.answer = Some(async move { held.submit(said).await }.boxed_local());
+    }
+
+    fn on_answer(&mut self, answer: Result<(), CloseCode>) -> Result<(), End> {
+        // The session closes a connection that lost its slot over the link, with the better reason.
+        match (answer, self.voice.0.is_closed()) {
+            (Ok(()), _) => Ok(()),
+            (Err(_), true) => self.on_news(),
+            (Err(code), false) => Err(code.into()),
+        }
+    }
+
+    fn on_ice(&mut self) -> Result<(), End> {
+        let now = self.endpoint.clock.now();
+        if self
+            .iced
+            .is_some_and(|iced| now.until(iced.saturating_add(ICE_PERIOD)) > Duration::ZERO)
+        {
+            return Ok(());
+        }
+        self.iced = Some(now.mono);
+        let ice = self.endpoint.guard.ice(&self.guest, self.turn, now);
+        self.say_all(&[ServerFrame::Ice {
+            ice_servers: ice.servers,
+            expires_at: ice.expires_at,
+        }])
+    }
+
+    fn say_all(&mut self, frames: &[ServerFrame]) -> Result<(), End> {
+        frames.iter().for_each(|frame| self.say(frame));
+        Ok(self.write()?)
+    }
+
+    fn say(&mut self, frame: &ServerFrame) {
+        self.socket.queue(Message::Text(frame.to_text().into()));
+    }
+
+    /// Writes what the client takes now; the rest when it takes more.
+    fn write(&mut self) -> io::Result<()> {
+        while self.socket.waiting() > 0 {
+            match self.socket.write()? {
+                Wrote::Some => self.heartbeat.on_progress(),
+                Wrote::Nothing => {
+                    self.heartbeat.on_stalled(self.endpoint.clock.now().mono);
+                    return Ok(());
+                }
+            }
+        }
+        self.heartbeat.on_progress();
+        Ok(())
+    }
+}
+
+/// Polls what is there; nothing never comes.
+async fn poll<T>(future: &mut Option<LocalBoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}
+
+/// Says goodbye and waits a little for the client to say it too (RFC 6455, 7.1.1).
+pub(super) async fn close(socket: &mut Socket, end: End) {
+    socket.cut();
+    match end {
+        End::Lost => return,
+        End::Close(code) => socket.queue_close(code),
+        End::ByClient => socket.queue(Message::Close(None)),
+    }
+    let waits_for_client = matches!(end, End::Close(_));
+    // Whatever goes wrong now, it is over.
+    let _ = tokio::time::timeout(CLOSING, say_goodbye(socket, waits_for_client)).await;
+}
+
+async fn say_goodbye(socket: &mut Socket, waits_for_client: bool) -> io::Result<()> {
+    while socket.waiting() > 0 {
+        socket.writable().await?;
+        socket.write()?;
+    }
+    while waits_for_client {
+        match socket.next() {
+            Ok(Some(Input::Close)) | Err(_) => return Ok(()),
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                socket.readable().await?;
+                socket.fill()?;
+            }
+        }
+    }
+    Ok(())
+}
