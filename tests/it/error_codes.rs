@@ -42,7 +42,9 @@ async fn provoke(code: ErrorCode, world: &World) -> Proof {
         Code::NotFound => relay.get("/v1/nothing").await,
         Code::MethodNotAllowed => relay.get("/v1/push").await,
         Code::RequestTimeout => request_timeout().await,
-        Code::SessionFull | Code::SettingsConflict => return Proof::NoRoute("sessions come with signaling"),
+        Code::SessionFull | Code::SettingsConflict | Code::OriginNotAllowed => {
+            return Proof::NoRoute("sessions come with signaling");
+        }
         Code::IdempotencyConflict => idempotency_conflict(world).await,
         Code::PayloadTooLarge => {
             let mut body = world.device(Platform::Ios).push(&json!({}));
