@@ -173,7 +173,8 @@ function readPresence(value: unknown): { state: PresenceState; gen: number } | u
   return known && isCount(gen) ? { state, gen } : undefined;
 }
 
-function readLimits(value: unknown): SessionLimits | undefined {
+/** The limits of a session, as welcome and the sessions API give them. */
+export function readLimits(value: unknown): SessionLimits | undefined {
   if (!isObject(value)) {
     return undefined;
   }

@@ -13,7 +13,7 @@ import { SignalCore } from "./core.js";
 import type { ClosedEvent, ConnectionState, CoreEvent, Delivery, Effect, WelcomeEvent } from "./core-types.js";
 import { Emitter } from "./emitter.js";
 import { plainEnvelope, sealedEnvelope, writeMessage, type Envelope, type SignalMessage } from "./envelope.js";
-import type { Mood, PresenceState } from "./frames.js";
+import type { IceServer, Mood, PresenceState } from "./frames.js";
 import { MESSAGES_MAX } from "./outbox.js";
 import { realPlatform, type Platform } from "./platform.js";
 import { SendError, type SessionEvents, type SessionOptions } from "./session-types.js";
@@ -37,6 +37,7 @@ export class Session extends Emitter<SessionEvents> {
   #state: ConnectionState = "new";
   #peer: PresenceState = "absent";
   #slot: Slot | undefined;
+  #iceServers: readonly IceServer[] = [];
   #left = false;
 
   constructor(options: SessionOptions) {
@@ -75,6 +76,11 @@ export class Session extends Emitter<SessionEvents> {
   /** Known from the first welcome on. */
   get slot(): Slot | undefined {
     return this.#slot;
+  }
+
+  /** TURN servers with their latest credentials, for a session made with `turn: true`. */
+  get iceServers(): readonly IceServer[] {
+    return this.#iceServers;
   }
 
   /** Messages that the relay has not stored yet. */
@@ -190,6 +196,8 @@ export class Session extends Emitter<SessionEvents> {
         this.#finish(event);
         return;
       case "ice":
+        this.#iceServers = event.iceServers;
+        break;
       case "refused":
       case "goaway":
       case "violation":
@@ -199,6 +207,7 @@ export class Session extends Emitter<SessionEvents> {
   }
 
   #welcomed(event: WelcomeEvent): void {
+    this.#iceServers = event.iceServers;
     if (this.#slot === undefined) {
       const { secret, sessionId } = this.#options;
       this.#slot = event.slot;
