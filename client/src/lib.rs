@@ -1,0 +1,4 @@
+//! x
+mod clock;
+mod entropy;
+pub mod signal;

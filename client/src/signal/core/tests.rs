@@ -1,0 +1,5 @@
+mod connection;
+mod ending;
+mod kit;
+mod model;
+mod staying;

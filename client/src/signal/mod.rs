@@ -1,0 +1,3 @@
+//! x
+mod core;
+pub mod event;
