@@ -1,4 +1,5 @@
-//! x
+//! Client of Sovereign Relay.
 mod clock;
 mod entropy;
 pub mod signal;
+pub mod trust;

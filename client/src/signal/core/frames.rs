@@ -35,6 +35,11 @@ impl Core {
         }
     }
 
+    /// A binary frame came; no relay sends one.
+    pub(crate) fn binary(&mut self, now: Duration) {
+        self.interrupt(Interruption::Fault, Some(CloseCode::Unsupported), now);
+    }
+
     fn welcomed(&mut self, welcome: Welcome, now: Duration) {
         let resumed = self.slot.is_some();
         let same_slot = self.slot.is_none_or(|slot| slot == welcome.slot);
