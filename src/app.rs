@@ -27,23 +27,25 @@ mod push_half;
 mod records;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 
 pub use self::providers::ProviderError;
 use self::{
     listener::Listener,
     push_half::{PushHalf, all},
     records::Records,
+    upkeep::upkeep,
 };
 use crate::{
     admin::{self, Admin},
     auth::SecretError,
     clock::SystemClock,
-    config::Config,
+    config::{Config, ConfigError},
     defaults::STOP_TIME,
     entropy::SystemEntropy,
     http::{self, Tuning, capabilities::is_configured, health::Facts, services::Services},
-    limit::{AddressLimits, BodyBounds, BodyBudget, EmbeddedLimits},
-    shutdown::{Lifecycle, Phase, StopSignals},
+    limit::{AddressLimits, BodyBounds, BodyBudget},
+    shutdown::{Lifecycle, Phase, ReloadSignal, StopSignals},
     store::{
         Store,
         embedded::{EmbeddedStore, OpenError},
@@ -52,11 +54,6 @@ use crate::{
 
 /// What actors, lanes, providers and the admin listener get of a stop after the public listener.
 const CLOSING_REST: Duration = Duration::from_secs(2);
-/// Tokens come and go within seconds, so their budgets are cleaned this often.
-const SHORT_UPKEEP: Duration = Duration::from_secs(5);
-/// Addresses, records, revocations.
-const LONG_UPKEEP: Duration = Duration::from_secs(60);
-
 /// How often a stop looks whether the store is free. Usually it is at the first look.
 const RELEASE_CHECK: Duration = Duration::from_millis(5);
 
@@ -117,10 +114,15 @@ pub enum StartError {
     },
 }
 
-/// Runs the relay until SIGTERM or SIGINT and its orderly end; a second signal ends it at once.
-pub async fn run(config: Config, metrics: RenderMetrics) -> anyhow::Result<()> {
+/// Runs the relay until SIGTERM or SIGINT and its orderly end; a second signal ends it at once. SIGHUP takes over the
+/// credentials and limits that `load` then finds.
+pub async fn run(
+    config: Config,
+    load: impl Fn() -> Result<Config, ConfigError>,
+    metrics: RenderMetrics,
+) -> anyhow::Result<()> {
     log_panics();
-    let mut signals = StopSignals::subscribe()?;
+    let (mut signals, mut reloads) = (StopSignals::subscribe()?, ReloadSignal::subscribe()?);
     let mut relay = start_with(
         config,
         Ports {
@@ -129,9 +131,12 @@ pub async fn run(config: Config, metrics: RenderMetrics) -> anyhow::Result<()> {
         },
     )
     .await?;
-    let signal = tokio::select! {
-        signal = signals.next() => signal,
-        () = relay.listener_failed() => anyhow::bail!("a listener ended by itself"),
+    let signal = loop {
+        tokio::select! {
+            signal = signals.next() => break signal,
+            () = reloads.next() => relay.reload(load()),
+            () = relay.listener_failed() => anyhow::bail!("a listener ended by itself"),
+        }
     };
     info!(signal, "stopping");
     tokio::select! {
@@ -194,6 +199,18 @@ pub struct RunningRelay {
 }
 
 impl RunningRelay {
+    /// Takes over credentials and limits; nothing else changes before a restart. Pushes under way end as they began.
+    fn reload(&mut self, loaded: Result<Config, ConfigError>) {
+        match loaded {
+            Ok(config) => {
+                info!("reloading credentials and limits; any other change needs a restart");
+                config.warnings.iter().for_each(|warning| warn!("{warning}"));
+                self.push.reload(&config);
+            }
+            Err(error) => error!(%error, "the configuration can't be read, everything stays as it was"),
+        }
+    }
+
     /// Stops in order: looks unready for the grace, then finishes what is under way.
     pub async fn stop(self) {
         self.lifecycle.advance(Phase::Draining);
@@ -256,7 +273,6 @@ fn services(
         bodies: BodyBudget::new(ports.tuning.bodies),
         providers: push.built.providers.clone(),
         titles: config.apns.titles.clone(),
-        per_minute: config.limits.pushes_per_minute,
         lifecycle: lifecycle.clone(),
         facts: facts(records, push),
         trusted_proxies: config.proxies.trusted.clone(),
@@ -336,27 +352,4 @@ fn listen_admin(
 )]
 fn count(number: usize) -> f64 {
     number as f64
-}
-
-/// Forgets what has lapsed, on two rhythms.
-fn upkeep(services: &Data<Services>, limits: Arc<EmbeddedLimits>) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    let clock = services.clock.clone();
-    tasks.spawn(async move {
-        let mut turns = tokio::time::interval(SHORT_UPKEEP);
-        loop {
-            turns.tick().await;
-            limits.clean(clock.now());
-        }
-    });
-    let services = services.clone();
-    tasks.spawn(async move {
-        let mut turns = tokio::time::interval(LONG_UPKEEP);
-        loop {
-            turns.tick().await;
-            services.addresses.clean(services.now());
-            services.authority.maintain(services.now()).await;
-        }
-    });
-    tasks
 }

@@ -7,7 +7,8 @@
 //!
 //! SIGTERM or SIGINT begins the drain: `/readyz` says so at once, while pushes are still served for the drain grace,
 //! since a load balancer needs a moment to look away. Then the listeners close, every answer closes its
-//! connection, and what is under way may finish. A second signal ends the process at once.
+//! connection, and what is under way may finish. A second signal ends the process at once. SIGHUP reloads and ends
+//! nothing.
 //!
 //! Called by [`crate::app`] (transitions), [`crate::http`] (reads). Invariant: phases only go forward.
 
@@ -89,6 +90,21 @@ impl StopSignals {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
         }
+    }
+}
+
+/// The operator's wish that the configuration be read again.
+pub struct ReloadSignal(Signal);
+
+impl ReloadSignal {
+    /// Subscribes. From here on SIGHUP no longer ends the process.
+    pub fn subscribe() -> std::io::Result<Self> {
+        signal(SignalKind::hangup()).map(Self)
+    }
+
+    /// Returns at the next SIGHUP.
+    pub async fn next(&mut self) {
+        self.0.recv().await;
     }
 }
 

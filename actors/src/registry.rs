@@ -158,6 +158,22 @@ impl Registry {
         let _ = refreshed.await;
     }
 
+    /// Pushes a minute of an instance without an operator's limit.
+    pub fn per_minute(&self) -> u32 {
+        self.inner.kit.rules.per_minute.load(Ordering::Relaxed)
+    }
+
+    /// Changes it, for living actors as soon as they have read their standing again.
+    pub fn set_per_minute(&self, per_minute: u32) {
+        let kit = &self.inner.kit;
+        kit.rules.per_minute.store(per_minute, Ordering::Relaxed);
+        for seat in kit.directory.all() {
+            let (done, _) = oneshot::channel();
+            // An actor that leaves or dies is followed by one that reads anew.
+            let _ = seat.address.try_send(Refresh(done));
+        }
+    }
+
     /// Refuses new pushes, waits for those under way, then stops actors and arbiters.
     pub async fn close(&self) {
         self.inner.closing.store(true, Ordering::SeqCst);

@@ -1,14 +1,15 @@
 //! From configuration to provider clients, and the threads they live on.
 
-use std::{io, sync::Arc};
+use std::{fmt, io, sync::Arc};
 
-use sovereign_relay_actors::ports::{Clock, Entropy, Providers};
+use sovereign_relay_actors::ports::{Clock, Entropy, Providers, PushProvider as _};
 use sovereign_relay_protocol::platform::Environment;
+use tracing::{error, info};
 use url::Url;
 
 use super::provider_runtime::ProviderRuntime;
 use crate::{
-    config::Config,
+    config::{Apns, Config},
     provider::{
         ClientError,
         apns::{ApnsConfig, ApnsConfigError, ApnsKey, ApnsProvider, Topics, Tuning},
@@ -63,28 +64,63 @@ impl Runtimes {
     }
 }
 
-/// The clients, and how to end them.
+/// The providers, and the clients behind them.
 pub(super) struct Built {
     pub(super) providers: Providers,
-    apns: Vec<ApnsProvider>,
-    fcm: Option<Arc<FcmProvider>>,
-    wns: Option<Arc<WnsProvider>>,
+    /// `None`: the caller brought providers along; it reloads and ends them itself.
+    clients: Option<Clients>,
 }
 
 impl Built {
-    /// Clients that the caller brought along; it ends them itself.
+    /// Providers that the caller brought along.
     pub(super) fn brought(providers: Providers) -> Self {
         Self {
             providers,
-            apns: Vec::new(),
-            fcm: None,
-            wns: None,
+            clients: None,
         }
     }
 
-    /// Clients by configuration. One without credentials is made too: it has no scope, which answers
-    /// `platform_not_configured`.
+    /// Clients by configuration.
     pub(super) fn configured(
+        config: &Config,
+        runtimes: &Runtimes,
+        clock: &Arc<dyn Clock>,
+        entropy: &Arc<dyn Entropy>,
+    ) -> Result<Self, ProviderError> {
+        let clients = Clients::new(config, runtimes, clock, entropy)?;
+        Ok(Self {
+            providers: clients.providers(),
+            clients: Some(clients),
+        })
+    }
+
+    /// Takes over new credentials.
+    pub(super) fn reload(&mut self, wanted: &Config) {
+        if let Some(clients) = &mut self.clients {
+            clients.reload(wanted);
+        }
+    }
+
+    /// Ends all connections.
+    pub(super) async fn close(self) {
+        if let Some(clients) = self.clients {
+            clients.close().await;
+        }
+    }
+}
+
+/// A client each. One without credentials is made too: it has no scope, which answers `platform_not_configured`.
+struct Clients {
+    apns_production: Apple,
+    apns_sandbox: Apple,
+    fcm: Arc<FcmProvider>,
+    wns: Arc<WnsProvider>,
+    /// What they work by.
+    config: Config,
+}
+
+impl Clients {
+    fn new(
         config: &Config,
         runtimes: &Runtimes,
         clock: &Arc<dyn Clock>,
@@ -93,55 +129,95 @@ impl Built {
         let transport = Transport::new(config.tls.extra_ca.as_deref())?;
         let apns = |environment, runtime: &ProviderRuntime| {
             let wanted = apns_config(config, environment);
-            ApnsProvider::new(
-                wanted,
-                transport.clone(),
-                clock.clone(),
-                entropy.clone(),
-                runtime.handle(),
-            )
+            let ports = (clock.clone(), entropy.clone());
+            let client = ApnsProvider::new(wanted, transport.clone(), ports.0, ports.1, runtime.handle());
+            client.map(|client| Apple {
+                client,
+                environment,
+                applied: config.apns.clone(),
+            })
         };
-        let production = apns(Environment::Production, &runtimes.apns_production)?;
-        let sandbox = apns(Environment::Sandbox, &runtimes.apns_sandbox)?;
         let ports = || (clock.clone(), entropy.clone());
-        let fcm = Arc::new(FcmProvider::new(
-            fcm_config(config),
-            ports(),
-            runtimes.fcm.handle(),
-        )?);
-        let wns = Arc::new(WnsProvider::new(
-            wns_config(config),
-            ports(),
-            runtimes.wns.handle(),
-        )?);
-        let providers = Providers {
-            apns_production: Arc::new(production.clone()),
-            apns_sandbox: Arc::new(sandbox.clone()),
-            fcm: fcm.clone(),
-            wns: wns.clone(),
-            default_environment: config.apns.default_environment,
-            channel_rule: config.wns.channel_rule.clone(),
-        };
         Ok(Self {
-            providers,
-            apns: vec![production, sandbox],
-            fcm: Some(fcm),
-            wns: Some(wns),
+            apns_production: apns(Environment::Production, &runtimes.apns_production)?,
+            apns_sandbox: apns(Environment::Sandbox, &runtimes.apns_sandbox)?,
+            fcm: Arc::new(FcmProvider::new(
+                fcm_config(config),
+                ports(),
+                runtimes.fcm.handle(),
+            )?),
+            wns: Arc::new(WnsProvider::new(
+                wns_config(config),
+                ports(),
+                runtimes.wns.handle(),
+            )?),
+            config: config.clone(),
         })
     }
 
-    /// Ends all connections.
-    pub(super) async fn close(self) {
-        for apns in self.apns {
-            apns.close().await;
-        }
-        if let Some(fcm) = self.fcm {
-            fcm.close();
-        }
-        if let Some(wns) = self.wns {
-            wns.close();
+    fn providers(&self) -> Providers {
+        Providers {
+            apns_production: Arc::new(self.apns_production.client.clone()),
+            apns_sandbox: Arc::new(self.apns_sandbox.client.clone()),
+            fcm: self.fcm.clone(),
+            wns: self.wns.clone(),
+            default_environment: self.config.apns.default_environment,
+            channel_rule: self.config.wns.channel_rule.clone(),
         }
     }
+
+    /// Each provider by itself: one whose credentials are as before keeps its connections and what its guard has
+    /// learned, and one whose new credentials are no good keeps the old.
+    fn reload(&mut self, wanted: &Config) {
+        let mut next = self.config.clone();
+        next.apns.take_credentials(&wanted.apns);
+        self.apns_production.reload(&next);
+        self.apns_sandbox.reload(&next);
+        next.fcm.account.clone_from(&wanted.fcm.account);
+        if next.fcm != self.config.fcm && told("fcm", self.fcm.reload(fcm_config(&next))) {
+            self.config.fcm = next.fcm.clone();
+        }
+        next.wns.take_credentials(&wanted.wns);
+        if next.wns != self.config.wns && told("wns", self.wns.reload(wns_config(&next))) {
+            self.config.wns = next.wns;
+        }
+    }
+
+    async fn close(self) {
+        self.apns_production.client.close().await;
+        self.apns_sandbox.client.close().await;
+        self.fcm.close();
+        self.wns.close();
+    }
+}
+
+/// One environment of APNs.
+struct Apple {
+    client: ApnsProvider,
+    environment: Environment,
+    /// What it works by.
+    applied: Apns,
+}
+
+impl Apple {
+    fn reload(&mut self, next: &Config) {
+        if self.applied.has_credentials_of(&next.apns, self.environment) {
+            return;
+        }
+        let wanted = apns_config(next, self.environment);
+        if told(self.client.name(), self.client.reload(wanted)) {
+            self.applied = next.apns.clone();
+        }
+    }
+}
+
+/// Logs what came of one provider's reload, and says whether it worked.
+fn told<E: fmt::Display>(provider: &'static str, reloaded: Result<(), E>) -> bool {
+    match reloaded {
+        Ok(()) => info!(provider, "credentials reloaded"),
+        Err(ref error) => error!(provider, %error, "new credentials are no good, the old ones stay"),
+    }
+    reloaded.is_ok()
 }
 
 fn apns_config(config: &Config, environment: Environment) -> ApnsConfig {

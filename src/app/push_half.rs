@@ -10,6 +10,7 @@ use sovereign_relay_actors::{
     registry::{Lanes, Registry, RegistryConfig},
 };
 use sovereign_relay_protocol::id::InstanceId;
+use tracing::info;
 
 use super::{
     Ports, StartError,
@@ -62,6 +63,18 @@ impl PushHalf {
             runtimes,
             limits,
         })
+    }
+
+    /// Takes over what a reload may change: credentials and the default limit.
+    pub(super) fn reload(&mut self, wanted: &Config) {
+        self.built.reload(wanted);
+        if wanted.limits.pushes_per_minute != self.registry.per_minute() {
+            self.registry.set_per_minute(wanted.limits.pushes_per_minute);
+            info!(
+                per_minute = wanted.limits.pushes_per_minute,
+                "default limit reloaded"
+            );
+        }
     }
 
     pub(super) async fn close(self) {
@@ -118,5 +131,9 @@ impl Pushes for Registry {
 
     fn refresh(&self, instance: InstanceId) -> BoxFuture<'_, ()> {
         Self::refresh(self, instance).boxed()
+    }
+
+    fn per_minute(&self) -> u32 {
+        Self::per_minute(self)
     }
 }

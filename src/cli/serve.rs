@@ -20,10 +20,11 @@ pub(crate) fn run(flags: &Flags) -> Result<(), CommandError> {
         warn!("{warning}");
     }
     let metrics = Metrics::install().map_err(failed)?;
+    let load = || Config::load(flags, &environment);
     in_system(async move {
         let render = metrics.clone();
         let upkeep = tokio::spawn(metrics.upkeep());
-        let ended = app::run(config, Arc::new(move || render.render())).await;
+        let ended = app::run(config, load, Arc::new(move || render.render())).await;
         upkeep.abort();
         ended
     })

@@ -18,7 +18,7 @@ use super::{
 use crate::defaults;
 
 /// Everything about Apple.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Apns {
     /// Key for production, or what it lacks.
     pub production_key: Result<ApnsCredential, Off>,
@@ -39,7 +39,7 @@ pub struct Apns {
 }
 
 /// A signing key of Apple and whose it is.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApnsCredential {
     /// PKCS#8 PEM of a P-256 key.
     pub key_pem: Redacted,
@@ -50,6 +50,21 @@ pub struct ApnsCredential {
 }
 
 impl Apns {
+    /// Whether one environment's key and topics are the same.
+    pub(crate) fn has_credentials_of(&self, other: &Self, environment: Environment) -> bool {
+        self.key(environment) == other.key(environment)
+            && self.ios_topic == other.ios_topic
+            && self.macos_topic == other.macos_topic
+    }
+
+    /// Takes over what a reload may change: keys and topics. Endpoints and titles stay.
+    pub(crate) fn take_credentials(&mut self, new: &Self) {
+        self.production_key.clone_from(&new.production_key);
+        self.sandbox_key.clone_from(&new.sandbox_key);
+        self.ios_topic.clone_from(&new.ios_topic);
+        self.macos_topic.clone_from(&new.macos_topic);
+    }
+
     pub(crate) fn load(sources: &Sources<'_>, allow_test: bool) -> Result<Self, ConfigError> {
         let team_id = sources.parse(&setting::APNS_TEAM_ID, value::identifier)?;
         let key = sources.parse(&setting::APNS_KEY, parse_key)?;

@@ -16,7 +16,7 @@ use super::{
 use crate::defaults;
 
 /// Everything about Android.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fcm {
     /// The account, or what is lacking.
     pub account: Result<ServiceAccount, Off>,
@@ -25,7 +25,7 @@ pub struct Fcm {
 }
 
 /// The fields of a service account that the relay uses.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServiceAccount {
     /// Project of the app.
     pub project_id: String,

@@ -16,7 +16,7 @@ use super::{
 use crate::defaults;
 
 /// Everything about Windows.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wns {
     /// The credential, or what is lacking.
     pub credential: Result<WnsCredential, Off>,
@@ -27,7 +27,7 @@ pub struct Wns {
 }
 
 /// What proves the relay to Microsoft.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WnsCredential {
     /// Which kind of app.
     pub identity: WnsIdentity,
@@ -50,6 +50,12 @@ pub enum WnsIdentity {
 }
 
 impl Wns {
+    /// Takes over what a reload may change. The token endpoint belongs to the kind of credential.
+    pub(crate) fn take_credentials(&mut self, new: &Self) {
+        self.credential.clone_from(&new.credential);
+        self.token_endpoint.clone_from(&new.token_endpoint);
+    }
+
     pub(crate) fn load(sources: &Sources<'_>, allow_test: bool) -> Result<Self, ConfigError> {
         let credential = load_credential(sources)?;
         let rule = EndpointRule {

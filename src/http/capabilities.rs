@@ -52,7 +52,7 @@ fn push_limits(services: &Services) -> PushLimits {
         batch_body_bytes: limits::BATCH_BODY_BYTES,
         batch_messages: limits::BATCH_MESSAGES,
         payload_bytes: PerPlatform::of(|platform| payload_bytes(platform, &services.titles)),
-        pushes_per_minute: services.per_minute,
+        pushes_per_minute: services.pushes.per_minute(),
         concurrent_pushes: limits::CONCURRENT_PUSHES,
         device_pushes_per_minute: limits::TOKEN_PER_INSTANCE_PER_MINUTE,
         ttl_seconds: limits::TTL_SECONDS,

@@ -40,6 +40,9 @@ pub trait Pushes: Send + Sync + 'static {
     /// Makes the instance's actor read its standing again. When it is done, every push that begins later is judged
     /// by the new standing.
     fn refresh(&self, instance: InstanceId) -> BoxFuture<'_, ()>;
+
+    /// Pushes a minute of an instance for which the operator has set nothing.
+    fn per_minute(&self) -> u32;
 }
 
 /// The parts of the relay.
@@ -60,8 +63,6 @@ pub struct Services {
     pub providers: Providers,
     /// Titles in the APNs envelope, which take room from the payload.
     pub titles: AlertTitles,
-    /// Pushes a minute of an instance for which the operator has set nothing.
-    pub per_minute: u32,
     /// How far the relay is in its life.
     pub lifecycle: Lifecycle,
     /// What `/readyz` judges, asked each time.

@@ -34,6 +34,7 @@ mod playground;
 mod privacy;
 mod provider_trouble;
 mod readme;
+mod reload;
 mod replicas;
 mod runtime;
 mod support;

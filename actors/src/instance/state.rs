@@ -12,7 +12,13 @@
 //!
 //! Invariant: what `admit` and `decide` refuse has changed nothing here but the time of use.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use sovereign_relay_protocol::{
     envelope::{AlertTitles, check_size},
@@ -37,14 +43,20 @@ use crate::{
 pub(crate) const SOON: Duration = Duration::from_secs(1);
 
 /// What is the same for all instances.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Rules {
     /// Titles in the APNs envelope.
     pub(crate) titles: AlertTitles,
     /// Hosts a channel URI may name.
     pub(crate) channel_rule: ChannelRule,
-    /// Pushes a minute without an operator's limit.
-    pub(crate) per_minute: u32,
+    /// Pushes a minute without an operator's limit. A reload changes it; an instance goes by it from its next standing.
+    pub(crate) per_minute: AtomicU32,
+}
+
+impl Rules {
+    fn per_minute(&self) -> u32 {
+        self.per_minute.load(Ordering::Relaxed)
+    }
 }
 
 /// What becomes of a push that was admitted.
@@ -95,7 +107,7 @@ impl InstanceState {
     pub(crate) fn new(instance: InstanceId, rules: Arc<Rules>, now: Now) -> Self {
         Self {
             instance,
-            budgets: Budgets::new(rules.per_minute),
+            budgets: Budgets::new(rules.per_minute()),
             rules,
             enrolled_at: None,
             group: None,
@@ -116,8 +128,9 @@ impl InstanceState {
             self.pressure.pardon();
         }
         let per_minute = standing.as_ref().and_then(|known| known.per_minute);
-        self.trusted = per_minute.is_some_and(|limit| limit > self.rules.per_minute);
-        self.budgets.set_rate(per_minute.unwrap_or(self.rules.per_minute));
+        let default = self.rules.per_minute();
+        self.trusted = per_minute.is_some_and(|limit| limit > default);
+        self.budgets.set_rate(per_minute.unwrap_or(default));
         self.enrolled_at = standing.as_ref().and_then(|known| known.enrolled_at);
         self.group = standing.as_ref().and_then(|known| known.group);
         // What was sent since the store was last told is counted here alone.

@@ -95,7 +95,7 @@ impl Kit {
             rules: Arc::new(Rules {
                 titles,
                 channel_rule,
-                per_minute,
+                per_minute: per_minute.into(),
             }),
             default_environment: config.default_environment,
             push_deadline: config.push_deadline,

@@ -179,9 +179,13 @@ async fn a_caller_that_goes_away_loses_the_answer_alone() {
 
 /// Sends this very process the signal that an orchestrator sends.
 fn terminate() {
+    signal("-TERM");
+}
+
+fn signal(name: &str) {
     let id = std::process::id().to_string();
     let sent = std::process::Command::new("kill")
-        .args(["-TERM", &id])
+        .args([name, &id])
         .status()
         .unwrap();
     assert!(sent.success());
@@ -210,7 +214,9 @@ impl Running {
                 ("RELAY_PUSH_DEADLINE", "2s"),
             ],
         );
-        let run = actix_web::rt::spawn(crate::app::run(config, std::sync::Arc::new(String::new)));
+        let same = config.clone();
+        let load = move || Ok(same.clone());
+        let run = actix_web::rt::spawn(crate::app::run(config, load, std::sync::Arc::new(String::new)));
         let running = Self {
             run,
             address: free,
@@ -248,6 +254,16 @@ async fn sigterm_ends_the_relay_in_order() {
         .expect("it ends in time")
         .unwrap()
         .unwrap();
+}
+
+#[actix_web::test]
+async fn sighup_ends_nothing() {
+    let running = Running::start("0s").await;
+    signal("-HUP");
+    running.says("unavailable").await;
+    terminate();
+    let ended = timeout(DEADLINE, running.run).await.expect("it ends in time");
+    ended.unwrap().unwrap();
 }
 
 #[actix_web::test]

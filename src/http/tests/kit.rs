@@ -102,6 +102,10 @@ impl Pushes for FakePushes {
         self.refreshed.lock().unwrap().push(instance);
         Box::pin(async {})
     }
+
+    fn per_minute(&self) -> u32 {
+        600
+    }
 }
 
 pub(crate) fn sent() -> Answered {
@@ -253,7 +257,6 @@ async fn services(
         bodies: BodyBudget::new(setup.bodies),
         providers: providers(),
         titles: AlertTitles::default(),
-        per_minute: 600,
         lifecycle: lifecycle.clone(),
         facts: Box::new(|| Facts {
             enrollment_secret: true,

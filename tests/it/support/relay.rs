@@ -266,6 +266,11 @@ impl Relay {
         self.signal("-TERM");
     }
 
+    /// SIGHUP.
+    pub fn hang_up(&self) {
+        self.signal("-HUP");
+    }
+
     fn signal(&self, signal: &str) {
         let pid = self.pid().to_string();
         let status = std::process::Command::new("kill")

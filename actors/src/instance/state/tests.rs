@@ -1,5 +1,3 @@
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use sovereign_relay_protocol::{
     platform::{Platform, Priority},
     redacted::Redacted,
@@ -94,7 +92,7 @@ fn state(standing: Option<Standing>) -> InstanceState {
     let rules = Rules {
         titles: AlertTitles::default(),
         channel_rule: ChannelRule::default(),
-        per_minute: 600,
+        per_minute: AtomicU32::new(600),
     };
     let mut state = InstanceState::new(InstanceId::from_bytes(ID), Arc::new(rules), START);
     state.on_standing(standing);

@@ -5,6 +5,7 @@ use crate::{
     instance::pressure::{REPEATS_SUSPEND, SUSPENSION_REASON},
     ports::Standing,
     push::Refusal,
+    registry::RegistryConfig,
 };
 
 const SUSPENDED: Refusal = Refusal::Suspended { retry_after: None };
@@ -154,5 +155,35 @@ fn a_loop_over_a_dead_token_ends_in_a_suspension_that_is_written_with_its_reason
         let (who, written) = bench.store.suspensions.lock().unwrap().pop().unwrap();
         assert_eq!((who, written.reason.as_str()), (instance(1), SUSPENSION_REASON));
         assert!(written.until.is_some());
+    });
+}
+
+#[test]
+fn a_reloaded_default_limit_holds_for_living_actors_and_those_to_come_and_an_operators_limit_stays() {
+    run(|| async {
+        let bench = Bench::with(RegistryConfig {
+            per_minute: 1,
+            ..RegistryConfig::default()
+        });
+        bench.lane.open(100);
+        let limited = async |of, token| {
+            let outcome = bench.registry.push(instance(of), push(token)).await;
+            matches!(outcome, Err(Refusal::RateLimited { .. }))
+        };
+        let own = Standing {
+            per_minute: Some(2),
+            ..grown()
+        };
+        bench.store.standings.lock().unwrap().insert(instance(2), own);
+        assert!(!limited(1, 1).await && limited(1, 2).await);
+        assert!(!limited(2, 1).await && !limited(2, 2).await && limited(2, 3).await);
+        bench.registry.set_per_minute(3);
+        for living in [1, 2] {
+            bench.registry.refresh(instance(living)).await;
+        }
+        assert!(!limited(1, 2).await && !limited(1, 3).await && !limited(1, 4).await && limited(1, 5).await);
+        assert!(limited(2, 3).await);
+        assert!(!limited(3, 1).await && !limited(3, 2).await && !limited(3, 3).await && limited(3, 4).await);
+        assert_eq!(bench.registry.per_minute(), 3);
     });
 }

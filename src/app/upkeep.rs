@@ -1,0 +1,36 @@
+//! What the relay forgets by itself while it runs.
+
+use std::{sync::Arc, time::Duration};
+
+use actix_web::web::Data;
+use tokio::task::JoinSet;
+
+use crate::{http::services::Services, limit::EmbeddedLimits};
+
+/// Tokens come and go within seconds, so their budgets are cleaned this often.
+const SHORT_UPKEEP: Duration = Duration::from_secs(5);
+/// Addresses, records, revocations.
+const LONG_UPKEEP: Duration = Duration::from_secs(60);
+
+/// Forgets what has lapsed, on two rhythms.
+pub(super) fn upkeep(services: &Data<Services>, limits: Arc<EmbeddedLimits>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let clock = services.clock.clone();
+    tasks.spawn(async move {
+        let mut turns = tokio::time::interval(SHORT_UPKEEP);
+        loop {
+            turns.tick().await;
+            limits.clean(clock.now());
+        }
+    });
+    let services = services.clone();
+    tasks.spawn(async move {
+        let mut turns = tokio::time::interval(LONG_UPKEEP);
+        loop {
+            turns.tick().await;
+            services.addresses.clean(services.now());
+            services.authority.maintain(services.now()).await;
+        }
+    });
+    tasks
+}
