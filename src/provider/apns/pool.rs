@@ -9,75 +9,31 @@
 //!
 //! Invariant: a stream that was taken is given back when its lease is dropped, and goes to the first in line.
 
+mod base;
+mod lease;
 mod tasks;
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use sovereign_relay_actors::ports::{Clock, Entropy};
-use tokio::{
-    runtime::Handle,
-    sync::{oneshot, watch},
-    task::JoinSet,
-    time::timeout,
-};
+use tokio::{sync::oneshot, time::timeout};
 
 use self::tasks::{OpenConnection, dial_until_open, drive, log_goaway};
+pub(super) use self::{
+    base::Base,
+    lease::{Lease, NoLease},
+};
 use super::{
     connection::{Driver, Event, Link},
-    keep_alive::KeepAliveTiming,
-    slots::{Bounds, Slots},
+    slots::Slots,
 };
-use crate::provider::transport::{Endpoint, Transport};
 
 /// Pushes waiting for a stream at most. The lane holds back what exceeds [`Slots::capacity`], so more than this
 /// means that limits fell under full load; the rest is answered as overload at once.
 const WAITING: usize = 16_384;
-/// Connections that answer but are of no use are replaced this often at most.
-const REPLACE_EVERY: Duration = Duration::from_secs(1);
-/// How long connections may take to say goodbye when the provider is closed.
-const CLOSE_WITHIN: Duration = Duration::from_secs(1);
-
-/// What all pools of one provider share, also across reloads.
-pub(super) struct Base {
-    pub(super) name: &'static str,
-    pub(super) transport: Transport,
-    pub(super) endpoint: Endpoint,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) entropy: Arc<dyn Entropy>,
-    pub(super) runtime: Handle,
-    pub(super) dial_within: Duration,
-    pub(super) keep_alive: KeepAliveTiming,
-    pub(super) bounds: Bounds,
-    pub(super) capacity: watch::Sender<usize>,
-    pub(super) tasks: Mutex<JoinSet<()>>,
-    pub(super) next_id: AtomicU64,
-}
-
-impl Base {
-    /// Runs `task` until it ends or the provider is closed or dropped.
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn_on(task, &self.runtime);
-    }
-
-    /// Lets the tasks end, and ends those that don't.
-    pub(super) async fn close(&self) {
-        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        let _ = timeout(CLOSE_WITHIN, async { while tasks.join_next().await.is_some() {} }).await;
-        tasks.shutdown().await;
-    }
-
-    fn jitter(&self) -> u8 {
-        let mut byte = [0];
-        self.entropy.fill(&mut byte);
-        byte[0]
-    }
-}
 
 /// The connections. Dropping it retires them.
 pub(super) struct Pool {
@@ -91,62 +47,6 @@ struct State {
     waiting: VecDeque<oneshot::Sender<Lease>>,
     retired: bool,
     next_replacement: Duration,
-}
-
-/// No stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NoLease {
-    /// There was no peer until the deadline: no connection, or none that showed any life.
-    Unreachable,
-    /// There was one, but no turn until the deadline, or too many wait already.
-    Full,
-    /// These credentials are no longer in use: ask the pool that is.
-    Retired,
-}
-
-/// One stream of one connection.
-pub(super) struct Lease {
-    pool: Arc<Pool>,
-    link: Arc<Link>,
-}
-
-impl Lease {
-    pub(super) fn link(&self) -> &Arc<Link> {
-        &self.link
-    }
-
-    /// The peer answered.
-    pub(super) fn answered(&self) {
-        self.pool.lock().slots.answered(self.link.id());
-    }
-
-    /// Takes this connection out of use; what is under way on it may end.
-    pub(super) fn retire_connection(&self) {
-        self.pool.take_out(self.link.id());
-    }
-
-    /// The same for a connection that answers but is of no use, which must not cost one handshake per push.
-    pub(super) fn replace_connection(&self) {
-        let now = self.pool.base.clock.now().mono;
-        let due = {
-            let mut state = self.pool.lock();
-            let due = now >= state.next_replacement;
-            if due {
-                state.next_replacement = now + REPLACE_EVERY;
-            }
-            due
-        };
-        if due {
-            self.retire_connection();
-        }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.pool.lock().slots.give_back(self.link.id());
-        self.pool.settle();
-    }
 }
 
 impl Pool {
@@ -306,6 +206,16 @@ impl Pool {
         }
     }
 
+    /// Whether the dial under way is still of use; when not, it is over.
+    fn still_wanted(&self) -> bool {
+        let mut state = self.lock();
+        let wanted = !state.retired && state.waiting.iter().any(|waiter| !waiter.is_closed());
+        if !wanted {
+            state.slots.dial_dropped();
+        }
+        wanted
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -339,17 +249,5 @@ impl State {
         while self.waiting.front().is_some_and(oneshot::Sender::is_closed) {
             self.waiting.pop_front();
         }
-    }
-}
-
-impl Pool {
-    /// Whether the dial under way is still of use; when not, it is over.
-    fn still_wanted(&self) -> bool {
-        let mut state = self.lock();
-        let wanted = !state.retired && state.waiting.iter().any(|waiter| !waiter.is_closed());
-        if !wanted {
-            state.slots.dial_dropped();
-        }
-        wanted
     }
 }
