@@ -25,6 +25,7 @@ mod provider_runtime;
 mod providers;
 mod push_half;
 mod records;
+mod signaling;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -34,6 +35,7 @@ use self::{
     listener::Listener,
     push_half::{PushHalf, all},
     records::Records,
+    signaling::SignalHalf,
     upkeep::upkeep,
 };
 use crate::{
@@ -50,6 +52,7 @@ use crate::{
         Store,
         embedded::{EmbeddedStore, OpenError},
     },
+    ws::upgrade::Upgrades,
 };
 
 /// What actors, lanes, providers and the admin listener get of a stop after the public listener.
@@ -163,9 +166,10 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
     let lifecycle = Lifecycle::default();
     let records = Records::open(&config, &ports).await?;
     let push = PushHalf::start(&config, &ports, &records.store)?;
+    let signal = SignalHalf::start(&config, &ports, &records.authority, &lifecycle);
     let limits = Arc::new(AddressLimits::new());
     let services = Data::new(services(&config, &ports, &records, &push, &limits, &lifecycle));
-    let public = listen_public(&config, &ports, services.clone())?;
+    let public = listen_public(&config, &ports, services.clone(), signal.upgrades.clone())?;
     let admin = listen_admin(&config, &ports, &records, &push, services.clone())?;
     let upkeep = upkeep(&services, push.limits.clone());
     lifecycle.advance(Phase::Serving);
@@ -178,6 +182,7 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
         public,
         admin,
         push,
+        signal,
         upkeep,
         store: records.store,
     })
@@ -194,6 +199,7 @@ pub struct RunningRelay {
     public: Listener,
     admin: Listener,
     push: PushHalf,
+    signal: SignalHalf,
     upkeep: JoinSet<()>,
     store: Arc<EmbeddedStore>,
 }
@@ -214,6 +220,7 @@ impl RunningRelay {
     /// Stops in order: looks unready for the grace, then finishes what is under way.
     pub async fn stop(self) {
         self.lifecycle.advance(Phase::Draining);
+        self.signal.leave(self.drain_grace);
         tokio::time::sleep(self.drain_grace).await;
         self.lifecycle.advance(Phase::Closing);
         let rest = STOP_TIME.saturating_sub(self.drain_grace);
@@ -233,6 +240,7 @@ impl RunningRelay {
 
     async fn close(mut self) {
         self.public.close().await;
+        self.signal.close().await;
         self.push.close().await;
         self.upkeep.shutdown().await;
         self.admin.close().await;
@@ -299,12 +307,17 @@ fn facts(records: &Records, push: &PushHalf) -> Box<dyn Fn() -> Facts + Send + S
     })
 }
 
-fn listen_public(config: &Config, ports: &Ports, services: Data<Services>) -> Result<Listener, StartError> {
+fn listen_public(
+    config: &Config,
+    ports: &Ports,
+    services: Data<Services>,
+    upgrades: Arc<Upgrades>,
+) -> Result<Listener, StartError> {
     let closing_time = closing_time(config.timeouts.drain_grace);
     let limits = ports.tuning.public(threads(config.listen.workers), closing_time);
     let address = config.listen.address;
-    let bound =
-        http::bind(address, limits, services, None).map_err(|cause| StartError::Listen { address, cause })?;
+    let bound = http::bind(address, limits, services, Some(upgrades))
+        .map_err(|cause| StartError::Listen { address, cause })?;
     Ok(Listener::run(bound))
 }
 

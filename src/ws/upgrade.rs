@@ -30,7 +30,7 @@ use super::{
     socket::Socket,
 };
 use crate::{
-    auth::derived::DerivedKeys,
+    auth::Authority,
     http::extract::address::client_address,
     shutdown::{Lifecycle, Phase},
 };
@@ -49,7 +49,7 @@ pub(crate) struct Upgrades {
     /// `RELAY_ALLOWED_ORIGINS`; empty = any.
     pub(crate) allowed_origins: Vec<String>,
     /// Names addresses without keeping them.
-    pub(crate) derived: Arc<DerivedKeys>,
+    pub(crate) authority: Arc<Authority>,
 }
 
 /// A handshake that is refused.
@@ -181,7 +181,9 @@ fn address_of(upgrades: &Upgrades, request: &Request, io: &TcpStream) -> u64 {
     let peer = request.peer_addr().or_else(|| io.peer_addr().ok());
     // A peer that is gone already has no address; its socket ends at the first read.
     let address = peer.map(|peer| client_address(peer, request.headers(), &upgrades.trusted_proxies));
-    address.map_or(0, |address| upgrades.derived.address_hash(address).host)
+    address.map_or(0, |address| {
+        upgrades.authority.derived().address_hash(address).host
+    })
 }
 
 async fn refuse(

@@ -1,0 +1,118 @@
+//! The signaling half: sessions, their store, and the endpoint that peers connect to.
+
+use std::{sync::Arc, time::Duration};
+
+use sovereign_relay_actors::{now::Now, session::registry::Sessions};
+use sovereign_relay_protocol::{redacted::Redacted, signal::id::ConnectionId};
+use tokio::task::JoinSet;
+
+use super::{Ports, threads};
+use crate::{
+    auth::Authority,
+    config::Config,
+    shutdown::Lifecycle,
+    store::sessions::{SessionBounds, memory::MemorySessions},
+    ws::{Endpoint, Guard, Guest, Ice, Rejection, door::Door, upgrade::Upgrades},
+};
+
+/// How often what has expired is freed. A session that is over is never seen, swept or not.
+const SWEEP: Duration = Duration::from_secs(1);
+/// How long sockets may be asked to leave beyond the drain grace. With the longest grace it ends before the listener
+/// does.
+const LEAVING: Duration = Duration::from_secs(3);
+
+/// The signaling half.
+pub(super) struct SignalHalf {
+    pub(super) sessions: Sessions,
+    pub(super) store: Arc<MemorySessions>,
+    pub(super) upgrades: Arc<Upgrades>,
+    upkeep: JoinSet<()>,
+}
+
+impl SignalHalf {
+    pub(super) fn start(
+        config: &Config,
+        ports: &Ports,
+        authority: &Arc<Authority>,
+        lifecycle: &Lifecycle,
+    ) -> Self {
+        let store = Arc::new(MemorySessions::new(SessionBounds::default(), ports.clock.clone()));
+        let sessions = Sessions::start(
+            threads(config.listen.arbiters),
+            store.clone(),
+            ports.clock.clone(),
+        );
+        let endpoint = Arc::new(Endpoint {
+            clock: ports.clock.clone(),
+            entropy: ports.entropy.clone(),
+            sessions: sessions.clone(),
+            guard: Arc::new(Tickets(authority.clone())),
+            door: Door::new(),
+        });
+        let upgrades = Arc::new(Upgrades {
+            endpoint: endpoint.clone(),
+            lifecycle: lifecycle.clone(),
+            trusted_proxies: config.proxies.trusted.clone(),
+            allowed_origins: Vec::new(),
+            authority: authority.clone(),
+        });
+        let upkeep = upkeep(store.clone(), endpoint);
+        Self {
+            sessions,
+            store,
+            upgrades,
+            upkeep,
+        }
+    }
+
+    /// Asks every connection to leave, spread over the time that the stop has for it.
+    pub(super) fn leave(&self, grace: Duration) {
+        self.sessions.leave(grace.saturating_add(LEAVING));
+    }
+
+    /// Stops what is left. The listener has closed.
+    pub(super) async fn close(mut self) {
+        self.sessions.close().await;
+        self.upkeep.shutdown().await;
+    }
+}
+
+fn upkeep(store: Arc<MemorySessions>, endpoint: Arc<Endpoint>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut turns = tokio::time::interval(SWEEP);
+        loop {
+            turns.tick().await;
+            store.sweep();
+            endpoint.door.clean(endpoint.clock.now());
+        }
+    });
+    tasks
+}
+
+/// Who gets in: whoever has a ticket of this relay whose instance was not revoked.
+struct Tickets(Arc<Authority>);
+
+impl Guard for Tickets {
+    fn admit(&self, ticket: &Redacted, connection: &ConnectionId, now: Now) -> Result<Guest, Rejection> {
+        let claims = self
+            .0
+            .tickets()
+            .verify(ticket.expose(), now.unix)
+            .map_err(|_| Rejection::BadTicket)?;
+        if self.0.is_gone(claims.instance) {
+            return Err(Rejection::Revoked);
+        }
+        Ok(Guest {
+            session: claims.session,
+            incarnation: claims.incarnation,
+            slot: claims.slot,
+            instance: claims.instance,
+            connection: self.0.derived().connection_hash(claims.session, *connection),
+        })
+    }
+
+    fn ice(&self, _guest: &Guest, _turn: bool, _now: Now) -> Ice {
+        Ice::default()
+    }
+}
