@@ -1354,6 +1354,7 @@ var Session = class extends Emitter {
   #state = "new";
   #peer = "absent";
   #slot;
+  #iceServers = [];
   #left = false;
   constructor(options) {
     super();
@@ -1388,6 +1389,10 @@ var Session = class extends Emitter {
   /** Known from the first welcome on. */
   get slot() {
     return this.#slot;
+  }
+  /** TURN servers with their latest credentials, for a session made with `turn: true`. */
+  get iceServers() {
+    return this.#iceServers;
   }
   /** Messages that the relay has not stored yet. */
   get pending() {
@@ -1491,6 +1496,8 @@ var Session = class extends Emitter {
         this.#finish(event);
         return;
       case "ice":
+        this.#iceServers = event.iceServers;
+        break;
       case "refused":
       case "goaway":
       case "violation":
@@ -1499,6 +1506,7 @@ var Session = class extends Emitter {
     this.emit(event);
   }
   #welcomed(event) {
+    this.#iceServers = event.iceServers;
     if (this.#slot === void 0) {
       const { secret, sessionId } = this.#options;
       this.#slot = event.slot;
@@ -1571,7 +1579,624 @@ function deferred() {
 }
 function nothing2() {
 }
+
+// src/leg.ts
+var CANDIDATES_MAX = 256;
+var IGNORED_MAX = 32;
+var NEGOTIATION_ID_BYTES = 9;
+var Leg = class {
+  peerConnection;
+  #owner;
+  #listening = new AbortController();
+  #ignored = /* @__PURE__ */ new Set();
+  #kept = [];
+  /** Of our last description: our candidates belong to it. */
+  #local = "";
+  /** Of our offer that has no answer yet. */
+  #offered;
+  /** Of the peer's description that is applied. */
+  #remote;
+  #origin;
+  constructor(peerConnection, owner) {
+    this.peerConnection = peerConnection;
+    this.#owner = owner;
+    this.#listen();
+  }
+  /** A description of the peer is applied: this leg is bound to the peer's page load. */
+  get bound() {
+    return this.#remote !== void 0;
+  }
+  /** True when this offer comes from another `RTCPeerConnection` than the one we are bound to. */
+  isFromAnother(value) {
+    const description = readDescription("offer", value);
+    return this.#origin !== void 0 && description !== void 0 && originOf(description.sdp) !== this.#origin;
+  }
+  /** Stops, for good. What is under way leads to nothing any more. */
+  retire() {
+    this.#listening.abort();
+  }
+  /** Takes a message of the peer. */
+  async take({ kind, negotiation, value }) {
+    switch (kind) {
+      case "offer":
+        await this.#takeOffer(negotiation, readDescription("offer", value));
+        break;
+      case "answer":
+        await this.#takeAnswer(negotiation, readDescription("answer", value));
+        break;
+      case "candidate":
+        await this.#takeCandidate(negotiation, readCandidate(value));
+        break;
+    }
+  }
+  /** Offers again what the peer's earlier page load can't have answered. */
+  offerAgain() {
+    const description = this.peerConnection.localDescription;
+    if (this.#offered !== void 0 && description !== null) {
+      this.#send("offer", this.#offered, { type: description.type, sdp: description.sdp });
+    }
+  }
+  #listen() {
+    const { signal } = this.#listening;
+    const connection = this.peerConnection;
+    const on = (type, listener) => {
+      connection.addEventListener(type, listener, { signal });
+    };
+    on("negotiationneeded", () => {
+      this.#owner.enqueue(() => this.#offer());
+    });
+    on("icecandidate", (event) => {
+      const { candidate } = event;
+      this.#send("candidate", this.#local, candidate?.toJSON() ?? null);
+    });
+    on("connectionstatechange", () => {
+      if (connection.connectionState === "failed") {
+        this.#owner.failed();
+      }
+    });
+  }
+  async #offer() {
+    const connection = this.peerConnection;
+    if (this.#retired || connection.signalingState !== "stable") {
+      return;
+    }
+    const negotiation = toBase64Url(randomBytes(NEGOTIATION_ID_BYTES));
+    this.#local = negotiation;
+    try {
+      await connection.setLocalDescription();
+    } catch {
+      this.#owner.report("offer_failed");
+      return;
+    }
+    this.#offered = negotiation;
+    this.#sendDescription("offer", negotiation);
+  }
+  async #takeOffer(negotiation, description) {
+    if (description === void 0) {
+      this.#owner.report("malformed");
+      return;
+    }
+    if (negotiation === this.#remote) {
+      return;
+    }
+    const connection = this.peerConnection;
+    if (connection.signalingState === "have-local-offer" && !this.#owner.polite()) {
+      this.#ignore(negotiation);
+      return;
+    }
+    if (await this.#apply(negotiation, description)) {
+      this.#offered = void 0;
+      this.#local = negotiation;
+      try {
+        await connection.setLocalDescription();
+      } catch {
+        this.#owner.report("description_refused");
+        return;
+      }
+      this.#sendDescription("answer", negotiation);
+    }
+  }
+  async #takeAnswer(negotiation, description) {
+    if (description === void 0) {
+      this.#owner.report("malformed");
+    } else if (negotiation !== this.#offered || this.peerConnection.signalingState !== "have-local-offer") {
+      this.#owner.report("stale_answer");
+    } else if (await this.#apply(negotiation, description)) {
+      this.#offered = void 0;
+    }
+  }
+  async #takeCandidate(negotiation, candidate) {
+    if (candidate === void 0) {
+      this.#owner.report("malformed");
+    } else if (negotiation === this.#remote) {
+      await this.#add(candidate);
+    } else if (this.#kept.length >= CANDIDATES_MAX) {
+      this.#owner.report("too_many_candidates");
+    } else if (!this.#ignored.has(negotiation)) {
+      this.#kept.push({ negotiation, candidate });
+    }
+  }
+  /** Sets the peer's description, which rolls back an offer of ours, and adds the candidates that came before it. */
+  async #apply(negotiation, description) {
+    try {
+      await this.peerConnection.setRemoteDescription(description);
+    } catch {
+      this.#owner.report("description_refused");
+      return false;
+    }
+    this.#remote = negotiation;
+    this.#origin = originOf(description.sdp);
+    const due = this.#kept.filter((kept) => kept.negotiation === negotiation);
+    this.#kept = [];
+    for (const { candidate } of due) {
+      await this.#add(candidate);
+    }
+    return true;
+  }
+  async #add(candidate) {
+    try {
+      await this.peerConnection.addIceCandidate(candidate ?? void 0);
+    } catch {
+      this.#owner.report("candidate_refused");
+    }
+  }
+  #ignore(negotiation) {
+    this.#ignored.add(negotiation);
+    const [oldest] = this.#ignored;
+    if (this.#ignored.size > IGNORED_MAX && oldest !== void 0) {
+      this.#ignored.delete(oldest);
+    }
+  }
+  #sendDescription(kind, negotiation) {
+    const description = this.peerConnection.localDescription;
+    if (description !== null) {
+      this.#send(kind, negotiation, { type: description.type, sdp: description.sdp });
+    }
+  }
+  #send(kind, negotiation, value) {
+    if (!this.#retired) {
+      this.#owner.send({ kind, negotiation, value });
+    }
+  }
+  get #retired() {
+    return this.#listening.signal.aborted;
+  }
+};
+function readDescription(type, value) {
+  if (typeof value !== "object" || value === null) {
+    return void 0;
+  }
+  const fields = value;
+  return fields.type === type && typeof fields.sdp === "string" ? { type, sdp: fields.sdp } : void 0;
+}
+function readCandidate(value) {
+  if (typeof value !== "object" || value === null) {
+    return value === null ? null : void 0;
+  }
+  return typeof value.candidate === "string" ? value : void 0;
+}
+function originOf(sdp) {
+  return /^o=(\S+ \S+) /m.exec(sdp)?.[1] ?? "";
+}
+
+// src/connect.ts
+function connect(peerConnection, session) {
+  return new Connection(peerConnection, session);
+}
+var Connection = class extends Emitter {
+  #source;
+  #session;
+  #stops;
+  #queue = Promise.resolve();
+  #leg;
+  #iceServers = [];
+  /** Of the peer, the page load that the leg talks to. */
+  #load;
+  #closed = false;
+  /** @internal Use {@link connect}. */
+  constructor(source, session) {
+    super();
+    this.#source = source;
+    this.#session = session;
+    this.#iceServers = session.iceServers;
+    const welcomed = session.slot === void 0 ? session.next("welcome") : void 0;
+    this.#stops = [
+      session.on("welcome", ({ iceServers }) => {
+        this.#useServers(iceServers);
+      }),
+      session.on("ice", ({ iceServers }) => {
+        this.#useServers(iceServers);
+      }),
+      session.on("restart", () => {
+        this.#enqueue(() => {
+          this.#restart();
+        });
+      }),
+      session.on("message", (message) => {
+        this.#enqueue(() => this.#take(message));
+      })
+    ];
+    this.#enqueue(async () => {
+      await welcomed;
+    });
+    this.#leg = this.#begin(typeof source === "function" ? source() : source);
+    session.start();
+  }
+  /** The one in use. */
+  get peerConnection() {
+    return this.#leg.peerConnection;
+  }
+  /** Stops negotiating. Leaves the `RTCPeerConnection` and the session as they are. */
+  close() {
+    this.#closed = true;
+    this.#leg.retire();
+    for (const stop of this.#stops) {
+      stop();
+    }
+  }
+  #begin(peerConnection) {
+    this.#configure(peerConnection);
+    return new Leg(peerConnection, this.#owner());
+  }
+  #owner() {
+    return {
+      polite: () => this.#session.slot === "b",
+      send: (message) => {
+        this.#send(message);
+      },
+      report: (problem) => {
+        this.#report(problem);
+      },
+      enqueue: (job) => {
+        this.#enqueue(job);
+      },
+      failed: () => {
+        this.#session.refreshIce();
+        this.#leg.peerConnection.restartIce();
+      }
+    };
+  }
+  async #take(message) {
+    const { kind, load } = message;
+    if (kind !== "offer" && kind !== "answer" && kind !== "candidate") {
+      return;
+    }
+    if (this.#load !== void 0 && load !== this.#load) {
+      this.#restart();
+    }
+    this.#load = load;
+    if (kind === "offer" && this.#leg.isFromAnother(message.value)) {
+      this.#renew();
+    }
+    await this.#leg.take(message);
+  }
+  /** The peer's page load that we talked to is gone. */
+  #restart() {
+    this.#load = void 0;
+    if (this.#leg.bound) {
+      this.#renew();
+    } else {
+      this.#leg.offerAgain();
+    }
+  }
+  #renew() {
+    if (typeof this.#source !== "function") {
+      this.#report("needs_new_connection");
+      return;
+    }
+    this.#leg.retire();
+    this.#leg.peerConnection.close();
+    this.#leg = this.#begin(this.#source());
+    this.emit({ type: "replaced", peerConnection: this.#leg.peerConnection });
+  }
+  #send(message) {
+    this.#session.send(message).catch(() => {
+      this.#report("not_sent");
+    });
+  }
+  #useServers(iceServers) {
+    this.#iceServers = iceServers;
+    this.#configure(this.#leg.peerConnection);
+  }
+  /** For the gatherings to come. */
+  #configure(peerConnection) {
+    if (this.#iceServers.length === 0 || peerConnection.signalingState === "closed") {
+      return;
+    }
+    const configuration = peerConnection.getConfiguration();
+    const ours = new Set(this.#iceServers.map(({ urls }) => String(urls)));
+    const theirs = (configuration.iceServers ?? []).filter(({ urls }) => !ours.has(String(urls)));
+    peerConnection.setConfiguration({ ...configuration, iceServers: [...theirs, ...this.#iceServers] });
+  }
+  #report(reason) {
+    if (!this.#closed) {
+      this.emit({ type: "problem", reason });
+    }
+  }
+  #enqueue(job) {
+    this.#queue = this.#queue.then(() => this.#closed ? void 0 : job());
+  }
+};
+
+// src/mood.ts
+async function moodOf(peerConnection) {
+  if (peerConnection.connectionState !== "connected") {
+    return "failed";
+  }
+  const stats = /* @__PURE__ */ new Map();
+  (await peerConnection.getStats()).forEach((entry) => stats.set(entry.id, entry));
+  const entries = [...stats.values()];
+  const chosen = entries.find(({ selectedCandidatePairId }) => selectedCandidatePairId !== void 0);
+  const pair = stats.get(chosen?.selectedCandidatePairId ?? "") ?? entries.find(({ selected }) => selected === true);
+  const ends = [pair?.localCandidateId, pair?.remoteCandidateId].map((id) => stats.get(id ?? "")?.candidateType);
+  return ends.includes("relay") ? "relayed" : "direct";
+}
+
+// src/instance-types.ts
+var ERROR_CODES = [
+  "invalid_request",
+  "unauthorized",
+  "revoked",
+  "suspended",
+  "enrollment_closed",
+  "not_found",
+  "method_not_allowed",
+  "request_timeout",
+  "session_full",
+  "settings_conflict",
+  "idempotency_conflict",
+  "payload_too_large",
+  "unsupported_media_type",
+  "rate_limited",
+  "internal_error",
+  "send_failed",
+  "not_configured",
+  "platform_not_configured",
+  "overloaded",
+  "draining"
+];
+
+// src/http.ts
+var TIMEOUT_MS = 3e4;
+var VISIBLE_ASCII = /^[\x21-\x7e]+$/;
+var Http = class {
+  #base;
+  #options;
+  constructor(url, options) {
+    if (!/^https?:\/\//.test(url)) {
+      throw new TypeError("the relay's url must begin with https:// or http://");
+    }
+    this.#base = url.replace(/[/]+$/, "");
+    this.#options = options;
+  }
+  /** Sends a request and reads its answer. */
+  async call(method, path, request, read) {
+    const init = this.#init(method, request);
+    let response;
+    let text;
+    try {
+      response = await (this.#options.fetch ?? fetch)(this.#base + path, init);
+      text = await response.text();
+    } catch (error) {
+      return unanswered(error);
+    }
+    const fields = text === "" ? {} : readObject(text);
+    if (!response.ok) {
+      return refusal(response, fields);
+    }
+    const answer = fields === void 0 ? void 0 : read(fields, response.status);
+    return answer === void 0 ? unexpected(response) : { ok: true, value: answer.value };
+  }
+  #init(method, { body, bearer, timeoutMs }) {
+    const headers = { accept: "application/json" };
+    const token = bearer === void 0 ? this.#options.instanceKey : bearer;
+    if (token === void 0 || token !== null && !VISIBLE_ASCII.test(token)) {
+      throw new TypeError("this call needs an instance key, visible ASCII as the relay gave it");
+    }
+    if (token !== null) {
+      headers["authorization"] = `Bearer ${token}`;
+    }
+    if (body !== void 0) {
+      headers["content-type"] = "application/json";
+    }
+    return {
+      method,
+      headers,
+      // The key is for this relay alone.
+      redirect: "error",
+      signal: AbortSignal.timeout(timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS),
+      ...body === void 0 ? {} : { body: JSON.stringify(body) }
+    };
+  }
+};
+function isErrorCode(value) {
+  return ERROR_CODES.includes(value);
+}
+function isObject2(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+function unanswered(error) {
+  const name = error instanceof Error ? error.name : "";
+  if (name === "TimeoutError" || name === "AbortError") {
+    return { ok: false, error: "timed_out", message: "the relay did not answer in time" };
+  }
+  const cause = error instanceof Error ? error.cause : void 0;
+  const code = typeof cause?.code === "string" ? ` (${cause.code})` : "";
+  return { ok: false, error: "unreachable", message: `the relay could not be reached${code}` };
+}
+function refusal(response, fields) {
+  const { error, message } = fields ?? {};
+  if (!isErrorCode(error) || typeof message !== "string") {
+    return unexpected(response);
+  }
+  return { ok: false, error, message, ...about(response) };
+}
+function unexpected(response) {
+  const message = `the answer with status ${response.status} is not one of the relay's`;
+  return { ok: false, error: "unexpected_answer", message, ...about(response) };
+}
+function about(response) {
+  const requestId = response.headers.get("x-request-id");
+  const after = response.headers.get("retry-after") ?? "";
+  return {
+    status: response.status,
+    .../^[0-9]{1,9}$/.test(after) ? { retryAfterSeconds: Number(after) } : {},
+    ...requestId === null ? {} : { requestId }
+  };
+}
+function readObject(text) {
+  try {
+    const value = JSON.parse(text);
+    return isObject2(value) ? value : void 0;
+  } catch {
+    return void 0;
+  }
+}
+
+// src/instance-answers.ts
+var CREATED = 201;
+var readEnrollment = ({ instanceId, instanceKey }) => isText(instanceId) && isText(instanceKey) ? { value: { instanceId, instanceKey } } : void 0;
+var readRotation = ({ instanceId, instanceKey, previousValidUntil }) => isText(instanceId) && isText(instanceKey) && isText(previousValidUntil) ? { value: { instanceId, instanceKey, previousValidUntil } } : void 0;
+var readPush = (fields) => {
+  const { result, reason, invalidSince, messageId, retryable } = fields;
+  if (result === "sent") {
+    return { value: isText(messageId) ? { result, messageId } : { result } };
+  }
+  if (!isText(reason)) {
+    return void 0;
+  }
+  if (result === "invalid_token") {
+    return isText(invalidSince) ? { value: { result, reason, invalidSince } } : void 0;
+  }
+  return result === "failed" ? { value: { result, reason, retryable: retryable === true, ...readRetryAfter(fields) } } : void 0;
+};
+function readBatch(fields, count) {
+  const { results } = fields;
+  if (!Array.isArray(results) || results.length !== count) {
+    return void 0;
+  }
+  const read = results.map(readBatchEntry).filter((result) => result !== void 0);
+  return read.length === count ? { value: read } : void 0;
+}
+var readTickets = (fields) => {
+  const [basics, tickets] = [readBasics(fields), fields["tickets"]];
+  if (basics === void 0 || !isObject2(tickets)) {
+    return void 0;
+  }
+  const { a, b } = tickets;
+  return isText(a) && isText(b) ? { value: { ...basics, tickets: { a, b } } } : void 0;
+};
+var readMeeting = (fields, status) => {
+  const [basics, tickets] = [readBasics(fields), fields["tickets"]];
+  if (basics === void 0 || !isObject2(tickets)) {
+    return void 0;
+  }
+  const { a, b } = tickets;
+  const own = isText(a) ? { slot: "a", ticket: a } : isText(b) ? { slot: "b", ticket: b } : void 0;
+  return own === void 0 ? void 0 : { value: { ...basics, ...own, created: status === CREATED } };
+};
+var readSessionState = ({ sessionId, expiresAt, slots }) => {
+  if (!isText(sessionId) || !isText(expiresAt) || !isObject2(slots)) {
+    return void 0;
+  }
+  const [a, b] = [readSlot(slots["a"]), readSlot(slots["b"])];
+  return a !== void 0 && b !== void 0 ? { value: { sessionId, expiresAt, slots: { a, b } } } : void 0;
+};
+var readCapabilities = (fields) => {
+  const { platforms, signaling, limits, version } = fields;
+  const whole = isObject2(platforms) && isObject2(signaling) && isObject2(limits) && isText(version);
+  if (!whole || !Array.isArray(signaling["subprotocols"])) {
+    return void 0;
+  }
+  return { value: fields };
+};
+function readBatchEntry(entry) {
+  if (!isObject2(entry)) {
+    return void 0;
+  }
+  const { error, message } = entry;
+  if (isErrorCode(error) && isText(message)) {
+    return { ok: false, error, message, ...readRetryAfter(entry) };
+  }
+  const answer = readPush(entry, 200);
+  return answer === void 0 ? void 0 : { ok: true, value: answer.value };
+}
+function readBasics(fields) {
+  const { sessionId, expiresAt, url } = fields;
+  const limits = readLimits(fields["limits"]);
+  return isText(sessionId) && isText(expiresAt) && isText(url) && limits !== void 0 ? { sessionId, expiresAt, url, limits } : void 0;
+}
+function readSlot(value) {
+  if (!isObject2(value)) {
+    return void 0;
+  }
+  const { state, gen, queued } = value;
+  return isText(state) && typeof gen === "number" && typeof queued === "number" ? { state, gen, queued } : void 0;
+}
+function readRetryAfter({ retryAfterSeconds }) {
+  return typeof retryAfterSeconds === "number" ? { retryAfterSeconds } : {};
+}
+function isText(value) {
+  return typeof value === "string" && value !== "";
+}
+
+// src/instance.ts
+var BATCH_TIMEOUT_MS = 5 * 6e4;
+var Instance = class {
+  #http;
+  /** `instanceKey` as `enroll` gave it; without one, only `enroll` and `capabilities` can be called. */
+  constructor(url, options = {}) {
+    this.#http = new Http(url, options);
+  }
+  /** Becomes an instance of this relay. The key is a secret to keep; make an `Instance` with it for all the rest. */
+  async enroll(about2 = {}) {
+    const { invite, ...body } = about2;
+    return this.#http.call("POST", "/v1/enroll", { body, bearer: invite ?? null }, readEnrollment);
+  }
+  /** One notification to one device. */
+  async push(message) {
+    return this.#http.call("POST", "/v1/push", { body: message }, readPush);
+  }
+  /** 1 to 500 notifications, answered in order. One that is wrong spoils no other. */
+  async pushBatch(messages) {
+    const request = { body: { messages }, timeoutMs: BATCH_TIMEOUT_MS };
+    return this.#http.call("POST", "/v1/push/batch", request, (answer) => readBatch(answer, messages.length));
+  }
+  /** A session with both tickets: keep one, hand the other and a secret of your own making to the other side. */
+  async createSession(settings = {}) {
+    return this.#http.call("POST", "/v1/signal/sessions", { body: settings }, readTickets);
+  }
+  /** The session of a rendezvous that both sides derived; it is made by whoever comes first. */
+  async meet(rendezvous, settings = {}) {
+    return this.#http.call("POST", "/v1/signal/sessions", { body: { ...settings, rendezvous } }, readMeeting);
+  }
+  /** Who is there and how much waits; never content. */
+  async session(sessionId) {
+    return this.#http.call("GET", `/v1/signal/sessions/${encodeURIComponent(sessionId)}`, {}, readSessionState);
+  }
+  /** Ends the session: nothing of it is delivered after the answer. */
+  async deleteSession(sessionId) {
+    return this.#http.call("DELETE", `/v1/signal/sessions/${encodeURIComponent(sessionId)}`, {}, readNothing);
+  }
+  /** What this relay can do. */
+  async capabilities() {
+    return this.#http.call("GET", "/v1/capabilities", { bearer: null }, readCapabilities);
+  }
+  /** A new key; the old one works on for `graceSeconds` (24 h by default). */
+  async rotateKey(options = {}) {
+    return this.#http.call("POST", "/v1/keys/rotate", { body: options }, readRotation);
+  }
+  /** Leaves the relay: the key is revoked and the record erased. */
+  async withdraw() {
+    return this.#http.call("DELETE", "/v1/enrollment", {}, readNothing);
+  }
+};
+function readNothing() {
+  return { value: void 0 };
+}
 export {
+  ERROR_CODES,
+  Instance,
   OpenError,
   PADDED_BYTES,
   SealError,
@@ -1579,11 +2204,13 @@ export {
   Session,
   SignalOpener,
   SignalSealer,
+  connect,
   deriveRendezvous,
   exportDevicePublicKey,
   fromBase64Url,
   generateDeviceKey,
   importDeviceKey,
+  moodOf,
   newSecret,
   open,
   seal,

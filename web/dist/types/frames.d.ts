@@ -102,3 +102,5 @@ export type ClientFrame = {
 export declare function writeFrame(frame: ClientFrame): string;
 /** The frame, `"unknown"` for a type of a later version, or `"malformed"`. */
 export declare function readFrame(text: unknown): ServerFrame | "unknown" | "malformed";
+/** The limits of a session, as welcome and the sessions API give them. */
+export declare function readLimits(value: unknown): SessionLimits | undefined;

@@ -10,7 +10,7 @@
 import type { ConnectionState } from "./core-types.js";
 import { Emitter } from "./emitter.js";
 import { type SignalMessage } from "./envelope.js";
-import type { Mood, PresenceState } from "./frames.js";
+import type { IceServer, Mood, PresenceState } from "./frames.js";
 import { type SessionEvents, type SessionOptions } from "./session-types.js";
 import { type Slot } from "./signal-seal.js";
 export declare class Session extends Emitter<SessionEvents> {
@@ -22,6 +22,8 @@ export declare class Session extends Emitter<SessionEvents> {
     get peer(): PresenceState;
     /** Known from the first welcome on. */
     get slot(): Slot | undefined;
+    /** TURN servers with their latest credentials, for a session made with `turn: true`. */
+    get iceServers(): readonly IceServer[];
     /** Messages that the relay has not stored yet. */
     get pending(): number;
     /** Dials, and keeps at it until the session is over or `close` is called. Listen to events before. */

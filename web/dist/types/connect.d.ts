@@ -1,0 +1,47 @@
+/**
+ * Connects an `RTCPeerConnection` through a session: `connect(() => new RTCPeerConnection(), session)`.
+ *
+ * The role comes with the relay's welcome, so both sides call the same thing. When the peer reloads its page, a
+ * connection to the page that is gone can't be mended (other keys), so a new one is made and negotiated.
+ *
+ *     session "restart" | a message of another page load | an offer of another RTCPeerConnection -> new leg
+ *
+ * Invariant: everything that changes a negotiation runs one after the other, in the order in which it came.
+ */
+import { Emitter } from "./emitter.js";
+import { type LegProblem } from "./leg.js";
+import type { Session } from "./session.js";
+/** Makes an `RTCPeerConnection` with all that it shall carry: channels, tracks, listeners. */
+export type MakePeerConnection = () => RTCPeerConnection;
+/** What went wrong. The negotiation goes on as far as it can. */
+export type ConnectProblem = LegProblem
+/** The peer reloaded, and the one `RTCPeerConnection` we were given is used up: pass a function instead. */
+ | "needs_new_connection"
+/** The session took no more messages. */
+ | "not_sent";
+export interface ConnectionEvents {
+    /** The peer reloaded: the connection before is closed, and this one negotiates in its place. */
+    replaced: {
+        readonly type: "replaced";
+        readonly peerConnection: RTCPeerConnection;
+    };
+    problem: {
+        readonly type: "problem";
+        readonly reason: ConnectProblem;
+    };
+}
+/**
+ * Negotiates until `close` is called or the session is over. Starts the session if that was not done. TURN servers of
+ * the relay are added to those that the application configured.
+ *
+ * Given one `RTCPeerConnection` instead of a function, it can't follow a reload of the peer after the first answer; and
+ * it must be given before the browser says `negotiationneeded`, so in the turn that made it.
+ */
+export declare function connect(peerConnection: RTCPeerConnection | MakePeerConnection, session: Session): Connection;
+export declare class Connection extends Emitter<ConnectionEvents> {
+    #private;
+    /** The one in use. */
+    get peerConnection(): RTCPeerConnection;
+    /** Stops negotiating. Leaves the `RTCPeerConnection` and the session as they are. */
+    close(): void;
+}
