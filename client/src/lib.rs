@@ -1,5 +1,27 @@
-//! Client of Sovereign Relay.
+//! Client of Sovereign Relay: pushes, and signaling connections that survive lost networks.
+//!
+//! - [`http`]: enroll an instance, push, make sessions. `examples/push.rs`.
+//! - [`signal`]: join a session and talk to the other peer, sealed end to end. `examples/signal.rs`.
+//! - [`trust`]: which certificates both believe.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use sovereign_relay_client::{http::Relay, protocol::enroll::EnrollRequest, trust::Trust};
+//!
+//! let relay = Relay::new("https://relay.example", &Trust::system()?)?;
+//! let enrollment = relay.enroll(&EnrollRequest::default(), None).await?;
+//! let instance = relay.instance(enrollment.instance_key);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Keys, tickets, secrets and content print nothing and are in no error.
+
 mod clock;
 mod entropy;
+pub mod http;
 pub mod signal;
 pub mod trust;
+
+/// The types of the wire, which this crate's calls take and give.
+pub use sovereign_relay_protocol as protocol;

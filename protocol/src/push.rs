@@ -108,6 +108,22 @@ pub enum InvalidPush {
     IdempotencyKey,
 }
 
+impl PushMessage {
+    /// A notification with everything else left to its default.
+    pub fn new(platform: Platform, device_token: Redacted, encrypted_payload: Redacted) -> Self {
+        Self {
+            platform,
+            device_token,
+            encrypted_payload,
+            priority: Priority::default(),
+            ttl_seconds: limits::TTL_SECONDS,
+            collapse_id: None,
+            environment: None,
+            idempotency_key: None,
+        }
+    }
+}
+
 impl PushBody {
     /// Parses a body.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidPush> {

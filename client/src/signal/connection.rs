@@ -144,7 +144,7 @@ impl Sender {
     /// in line or it isn't.
     pub async fn send(&self, content: Opaque) -> Result<Receipt, SendError> {
         check_size(&content)?;
-        Ok(self.slot().await?.send(content))
+        Ok(self.place().await?.send(content))
     }
 
     /// The network may have changed: a wait for the next dial is over, and an open connection has to prove itself.
@@ -158,7 +158,7 @@ impl Sender {
     }
 
     /// A place in line.
-    pub(super) async fn slot(&self) -> Result<Place<'_>, SendError> {
+    pub(super) async fn place(&self) -> Result<Place<'_>, SendError> {
         self.messages
             .reserve()
             .await

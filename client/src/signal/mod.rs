@@ -1,11 +1,16 @@
-//! Signaling: a session's slot, held through lost networks.
+//! Signaling: one slot of a session, held through lost networks, restarted relays and changes of network.
 //!
-//! Where to look: [`connection`] (opaque content), [`event`] (what it tells); `core` decides, `shell` and `socket` do,
-//! `dial` opens sockets.
+//! Where to look: [`session`] (typed messages, sealed end to end), [`invitation`] (what a peer needs to join),
+//! [`message`] (what peers say), [`connection`] (the same for opaque content). Inside, `core` decides, `shell` does what
+//! it says, `socket` and `dial` are the wire, `envelope` seals and opens.
 
 pub mod connection;
 mod core;
 mod dial;
+mod envelope;
 pub mod event;
+pub mod invitation;
+pub mod message;
+pub mod session;
 mod shell;
 mod socket;

@@ -104,7 +104,7 @@ fn is_rendezvous(text: &str) -> bool {
 }
 
 /// 201 and 200 of `POST /v1/signal/sessions`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SessionCreated {
@@ -123,7 +123,7 @@ pub struct SessionCreated {
 }
 
 /// Rights to the slots of one session. They print nothing.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Tickets {
     /// Of slot a.
@@ -184,7 +184,7 @@ impl Default for SessionLimits {
 }
 
 /// 200 of `GET /v1/signal/sessions/{id}`. Never content.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SessionView {
@@ -199,7 +199,7 @@ pub struct SessionView {
 }
 
 /// Both slots of a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SlotViews {
     /// Slot a.
@@ -209,7 +209,7 @@ pub struct SlotViews {
 }
 
 /// One slot of a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SlotView {
     /// Whether its peer is there.
