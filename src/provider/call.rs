@@ -129,7 +129,7 @@ impl Caller {
     ) -> Result<Response, SendError> {
         let left = self.clock.now().until(deadline);
         let length = body.len();
-        let (body, taken_up) = watched_body(body);
+        let (body, custody) = watched_body(body);
         let request = request
             .header(AUTHORIZATION, token.header.clone())
             .header(CONTENT_LENGTH, length)
@@ -137,12 +137,12 @@ impl Caller {
         match timeout(left, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
-                let sorted = classify(&error, &taken_up);
+                let sorted = classify(&error, &custody);
                 self.note(sorted, error);
                 Err(sorted)
             }
             // Still dialling, or waiting for a stream.
-            Err(_) if !taken_up.yet() => Err(SendError::NotSent),
+            Err(_) if custody.withdraw() => Err(SendError::NotSent),
             Err(_) => Err(SendError::TimedOut),
         }
     }
@@ -267,6 +267,7 @@ fn without_token(error: TokenError) -> Outcome {
     match error {
         TokenError::Unreachable => Outcome::Unreachable,
         TokenError::Unavailable => failed(Reason::ProviderUnavailable, true, Health::Faulty),
+        TokenError::Unusable => not_the_providers(),
         TokenError::Throttled { wait } => throttled(Some(wait)),
         TokenError::Refused => misconfigured(),
     }

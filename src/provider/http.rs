@@ -2,22 +2,23 @@
 //!
 //! Called by [`super::call`] and [`super::oauth`]. Invariant: an error is called [`SendError::NotSent`] or
 //! [`SendError::Refused`] only when the provider surely never had the message. Two things prove that: the HTTP library
-//! never took up the body, which it does once there is a connection and on HTTP/2 an open stream; or the peer itself
-//! refused the stream (RFC 9113, 6.8 and 8.7).
+//! never took up the body, which it does once there is a connection and on HTTP/2 an open stream, and no longer can;
+//! or the peer itself refused the stream (RFC 9113, 6.8 and 8.7).
 
 use std::{
     error::Error as _,
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use h2::Reason;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyStream, Full, StreamBody};
 use reqwest::{Body, ClientBuilder, Response, dns::Resolve, redirect::Policy};
 use rustls::ClientConfig;
 use thiserror::Error;
@@ -137,26 +138,50 @@ pub(crate) fn client(tls: &ClientConfig, options: Options) -> Result<reqwest::Cl
     builder.build().map_err(ClientError::Client)
 }
 
-/// Whether the HTTP library has taken up the body of a request.
+/// Who has the body of a request.
 #[derive(Clone, Debug)]
-pub(crate) struct TakenUp(Arc<AtomicBool>);
+pub(crate) struct Custody(Arc<AtomicU8>);
 
-impl TakenUp {
-    pub(crate) fn yet(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+const WAITING: u8 = 0;
+const TAKEN_UP: u8 = 1;
+const WITHDRAWN: u8 = 2;
+
+impl Custody {
+    /// Takes the body back, unless the HTTP library has taken it up. `true`: it is not sent and never will be. Giving
+    /// up the request is not enough: when it waits for a stream of HTTP/2, its body may still be asked for when that
+    /// is free.
+    pub(crate) fn withdraw(&self) -> bool {
+        self.0
+            .compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire)
+            .map_or_else(|found| found == WITHDRAWN, |_| true)
+    }
+
+    fn take_up(&self) -> Result<(), Withdrawn> {
+        self.0
+            .compare_exchange(WAITING, TAKEN_UP, Ordering::AcqRel, Ordering::Acquire)
+            .map_or_else(
+                |found| if found == TAKEN_UP { Ok(()) } else { Err(Withdrawn) },
+                |_| Ok(()),
+            )
     }
 }
 
+/// What the HTTP library finds instead of a body that was taken back: it ends the stream.
+#[derive(Debug, Error)]
+#[error("the request was given up")]
+struct Withdrawn;
+
 /// A body that notes when it is taken up. Its length has to be said in `Content-Length` by whoever sends it.
-pub(crate) fn watched_body(bytes: Bytes) -> (Body, TakenUp) {
+pub(crate) fn watched_body(bytes: Bytes) -> (Body, Custody) {
     // An empty one is over with the head and never asked for.
-    let taken_up = TakenUp(Arc::new(AtomicBool::new(bytes.is_empty())));
-    let noted = taken_up.clone();
-    let body = Full::new(bytes).map_frame(move |frame| {
-        noted.0.store(true, Ordering::Release);
-        frame
+    let at_first = if bytes.is_empty() { TAKEN_UP } else { WAITING };
+    let custody = Custody(Arc::new(AtomicU8::new(at_first)));
+    let library = custody.clone();
+    let frames = BodyStream::new(Full::new(bytes)).map(move |frame| match library.take_up() {
+        Ok(()) => frame.map_err(|never| match never {}),
+        Err(withdrawn) => Err(withdrawn),
     });
-    (Body::wrap(body), taken_up)
+    (Body::wrap(StreamBody::new(frames)), custody)
 }
 
 /// Why there is no response.
@@ -175,14 +200,14 @@ pub(crate) enum SendError {
 }
 
 /// Sorts an error of the HTTP client.
-pub(crate) fn classify(error: &reqwest::Error, taken_up: &TakenUp) -> SendError {
+pub(crate) fn classify(error: &reqwest::Error, custody: &Custody) -> SendError {
     if error.is_builder() {
         return SendError::Unsendable;
     }
     if h2_error(error).is_some_and(is_refusal) {
         return SendError::Refused;
     }
-    if !taken_up.yet() || error.is_connect() {
+    if custody.withdraw() || error.is_connect() {
         return SendError::NotSent;
     }
     // A PING without an answer is among these: it ends the connection, not one push.

@@ -199,6 +199,7 @@ fn only_trouble_of_the_token_endpoint_itself_counts_against_the_provider() {
         (Hold::Nothing, Health::Answered)
     );
     assert_eq!(without_token(TokenError::Refused), misconfigured());
+    assert_eq!(without_token(TokenError::Unusable), not_the_providers());
     assert_eq!(without_token(TokenError::Unreachable), Outcome::Unreachable);
     assert_eq!(
         without_token(TokenError::Unavailable),

@@ -1,12 +1,13 @@
 //! The proofs of "surely not seen", over real sockets.
 
-use std::net::Ipv4Addr;
+use std::{net::Ipv4Addr, sync::atomic::AtomicUsize};
 
 use sovereign_relay_actors::ports::Clock as _;
 use sovereign_relay_simulator::{Behaviour, SimulatorOptions, Simulators};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
+    sync::Notify,
 };
 
 use super::*;
@@ -44,11 +45,11 @@ impl World {
 }
 
 async fn post(client: &reqwest::Client, url: &str, text: &'static str) -> Result<u16, SendError> {
-    let (body, taken_up) = watched_body(Bytes::from_static(text.as_bytes()));
+    let (body, custody) = watched_body(Bytes::from_static(text.as_bytes()));
     let request = client.post(url).header("content-length", text.len()).body(body);
     match request.send().await {
         Ok(response) => Ok(response.status().as_u16()),
-        Err(error) => Err(classify(&error, &taken_up)),
+        Err(error) => Err(classify(&error, &custody)),
     }
 }
 
@@ -160,14 +161,14 @@ async fn a_refused_stream_was_not_sent_and_a_stream_that_is_reset_may_have_been(
             "{}/v1/projects/{project}/messages:send",
             world.simulators.fcm.endpoint()
         );
-        let (body, taken_up) = watched_body(text.into());
+        let (body, custody) = watched_body(text.into());
         let request = world.client.post(url).bearer_auth(&token).body(body);
         let error = request
             .header("content-type", "application/json")
             .send()
             .await
             .unwrap_err();
-        assert_eq!(classify(&error, &taken_up), expected, "{behaviour:?}");
+        assert_eq!(classify(&error, &custody), expected, "{behaviour:?}");
     }
 }
 
@@ -197,4 +198,77 @@ async fn access_token(world: &World) -> String {
     let answer = world.client.post(url).form(&form).send().await.unwrap();
     let answer: serde_json::Value = answer.json().await.unwrap();
     answer["access_token"].as_str().unwrap().to_owned()
+}
+
+/// An HTTP/2 server that allows one stream at a time and answers it when told to.
+struct OneStream {
+    url: String,
+    answer: Arc<Notify>,
+    /// Requests that came with their bodies.
+    whole: Arc<AtomicUsize>,
+}
+
+impl OneStream {
+    async fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let server = Self {
+            url: format!("http://{}/", listener.local_addr().unwrap()),
+            answer: Arc::default(),
+            whole: Arc::default(),
+        };
+        let (answer, whole) = (Arc::clone(&server.answer), Arc::clone(&server.whole));
+        tokio::spawn(async move {
+            let (socket, _) = listener.accept().await.unwrap();
+            let mut connection = h2::server::Builder::new()
+                .max_concurrent_streams(1)
+                .handshake::<_, Bytes>(socket)
+                .await
+                .unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                let (answer, whole) = (Arc::clone(&answer), Arc::clone(&whole));
+                tokio::spawn(async move {
+                    let mut body = request.into_body();
+                    while let Some(chunk) = body.data().await {
+                        if chunk.is_err() {
+                            return;
+                        }
+                    }
+                    whole.fetch_add(1, Ordering::SeqCst);
+                    answer.notified().await;
+                    respond.send_response(::http::Response::new(()), true).unwrap();
+                });
+            }
+        });
+        server
+    }
+}
+
+// The head of one that waited may still go out when the stream is free; the body must not.
+#[tokio::test]
+async fn a_request_that_waits_for_a_stream_until_its_deadline_is_not_sent_and_never_will_be() {
+    let server = OneStream::start().await;
+    let client = client(&transport::tls_config(None).unwrap(), Options::http2()).unwrap();
+    let first = async {
+        let answered = post(&client, &server.url, "first").await;
+        server.answer.notify_one();
+        (answered, post(&client, &server.url, "next").await)
+    };
+    let waiting = async {
+        while server.whole.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let one = || async {
+            let (body, custody) = watched_body(Bytes::from_static(b"late"));
+            let request = client.post(&server.url).body(body).send();
+            let too_late = timeout(Duration::from_millis(100), request).await.is_err();
+            (too_late, custody.withdraw())
+        };
+        let waited = futures_util::future::join_all((0..5).map(|_| one())).await;
+        server.answer.notify_one();
+        waited
+    };
+    let ((first, next), waited) = tokio::join!(first, waiting);
+    assert_eq!(waited, [(true, true); 5]);
+    assert_eq!((first, next), (Ok(200), Ok(200)));
+    assert_eq!(server.whole.load(Ordering::SeqCst), 2);
 }

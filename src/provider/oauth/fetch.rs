@@ -65,11 +65,18 @@ impl TokenEndpoint {
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(self.throttled(response.headers(), now));
         }
-        let body = read_body(response, BODY_LIMIT, FETCH_LIMIT).await.map_err(|error| {
-            let status = status.as_u16();
-            tracing::warn!(provider, status, cause = %error, "the token endpoint's answer could not be read");
-            TokenError::Unavailable
-        })?;
+        let body = read_body(response, BODY_LIMIT, FETCH_LIMIT)
+            .await
+            .map_err(|error| {
+                let (status, cause) = (status.as_u16(), error.to_string());
+                tracing::warn!(
+                    provider,
+                    status,
+                    cause,
+                    "the token endpoint's answer could not be read"
+                );
+                without_token(status)
+            })?;
         if status == StatusCode::OK
             && let Some(issued) = response::parse(&body)
         {
@@ -101,7 +108,14 @@ impl TokenEndpoint {
             return TokenError::Refused;
         }
         tracing::warn!(provider, status, code, "token endpoint gives no token");
-        TokenError::Unavailable
+        without_token(status)
+    }
+}
+
+fn without_token(status: u16) -> TokenError {
+    match status {
+        500..=599 => TokenError::Unavailable,
+        _ => TokenError::Unusable,
     }
 }
 

@@ -34,8 +34,10 @@ pub(crate) struct AccessToken {
 pub(crate) enum TokenError {
     /// The endpoint was not reached before the deadline.
     Unreachable,
-    /// It answers, but with an error of its own.
+    /// It answers with a 5xx.
     Unavailable,
+    /// It answers with something that is neither a token nor an error.
+    Unusable,
     /// It asks to be left alone.
     Throttled {
         /// For so long.
@@ -139,7 +141,7 @@ impl TokenError {
         };
         match self {
             Self::Refused => is_new || backing_off,
-            Self::Unavailable | Self::Throttled { .. } => is_new || too_late,
+            Self::Unavailable | Self::Unusable | Self::Throttled { .. } => is_new || too_late,
             Self::Unreachable => too_late,
         }
     }
@@ -235,7 +237,7 @@ fn publish(shared: &Shared, outcome: Result<Issued, TokenError>) {
 
 fn header(issued: &Issued) -> Result<HeaderValue, TokenError> {
     let text = format!("Bearer {}", issued.token.expose());
-    let mut header = HeaderValue::from_str(&text).map_err(|_| TokenError::Unavailable)?;
+    let mut header = HeaderValue::from_str(&text).map_err(|_| TokenError::Unusable)?;
     header.set_sensitive(true);
     Ok(header)
 }

@@ -143,7 +143,9 @@ impl State {
     pub(super) fn on_failed(&mut self, error: TokenError, now: Duration, jitter: f64) {
         let (shortest, longest) = match error {
             TokenError::Refused => (Duration::ZERO, LONGEST_BACKOFF_REFUSED),
-            TokenError::Unreachable | TokenError::Unavailable => (Duration::ZERO, LONGEST_BACKOFF),
+            TokenError::Unreachable | TokenError::Unavailable | TokenError::Unusable => {
+                (Duration::ZERO, LONGEST_BACKOFF)
+            }
             TokenError::Throttled { wait } => {
                 (wait.min(LONGEST_BACKOFF_THROTTLED), LONGEST_BACKOFF_THROTTLED)
             }

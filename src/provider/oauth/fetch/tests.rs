@@ -72,19 +72,19 @@ async fn whatever_else_is_answered_is_refused_or_unavailable_and_never_a_token()
         ),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n<html></html>",
-            TokenError::Unavailable,
+            TokenError::Unusable,
         ),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"access_token\":\"t\"}",
-            TokenError::Unavailable,
+            TokenError::Unusable,
         ),
         (
             "HTTP/1.1 400 Bad Request\r\ncontent-length: 99\r\n\r\n{\"error\":\"invalid_grant\"",
-            TokenError::Unavailable,
+            TokenError::Unusable,
         ),
         (
             "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
-            TokenError::Unavailable,
+            TokenError::Unusable,
         ),
         (
             "HTTP/1.1 429 Slow\r\ncontent-length: 0\r\n\r\n",
