@@ -1,13 +1,19 @@
 //! `POST /v1/push/batch`: up to 500 pushes in one request, answered in order.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::{
     error::ErrorCode,
     json::Object,
     limits,
-    push::{InvalidPush, PushAnswer, PushBody, PushRequest},
+    push::{InvalidPush, PushAnswer, PushBody},
 };
 
 /// A parsed batch: each entry a message or why it is none, so that one bad message never spoils the others.
@@ -29,38 +35,62 @@ pub enum InvalidBatch {
 }
 
 impl Batch {
-    /// Parses a body.
+    /// Parses a body. It takes little more memory than the body has, whatever stands in it: values outside the known
+    /// fields are skipped where they stand, and no entry is longer than a single push's body.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidBatch> {
-        let Object(wire): Object<Wire> =
+        let Object(wire): Object<Wire<'_>> =
             serde_json::from_slice(bytes).map_err(|_| InvalidBatch::NotAnObject)?;
-        if !(1..=limits::BATCH_MESSAGES).contains(&wire.messages.len()) {
+        let entries = wire.messages.0;
+        if !(1..=limits::BATCH_MESSAGES).contains(&entries.len()) {
             return Err(InvalidBatch::Count);
         }
         Ok(Self {
-            messages: wire.messages.into_iter().map(Entry::parse).collect(),
+            messages: entries.into_iter().map(parse_entry).collect(),
         })
     }
 }
 
-#[derive(Deserialize)]
-struct Wire {
-    messages: Vec<Entry>,
-}
-
 /// An entry of any type: what isn't an object becomes an error of its own place.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Entry {
-    Request(Box<Object<PushRequest>>),
-    Other(serde::de::IgnoredAny),
+fn parse_entry(entry: &RawValue) -> Result<PushBody, InvalidPush> {
+    let text = entry.get().as_bytes();
+    if text.len() > limits::BODY_BYTES {
+        return Err(InvalidPush::TooLong);
+    }
+    PushBody::parse(text)
 }
 
-impl Entry {
-    fn parse(self) -> Result<PushBody, InvalidPush> {
-        match self {
-            Self::Request(request) => request.0.parse(),
-            Self::Other(_) => Err(InvalidPush::NotAnObject),
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    messages: Entries<'a>,
+}
+
+/// The entries as they stand in the body. One more than a batch may hold is kept, of the others nothing.
+struct Entries<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(EntriesVisitor)
+    }
+}
+
+struct EntriesVisitor;
+
+impl<'de> Visitor<'de> for EntriesVisitor {
+    type Value = Entries<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Entries<'de>, A::Error> {
+        let mut kept = Vec::new();
+        while let Some(entry) = entries.next_element()? {
+            if kept.len() <= limits::BATCH_MESSAGES {
+                kept.push(entry);
+            }
         }
+        Ok(Entries(kept))
     }
 }
 
@@ -118,6 +148,17 @@ mod tests {
             assert_eq!(messages[wrong], Err(InvalidPush::NotAnObject), "{wrong}");
         }
         assert_eq!(messages[5], Err(InvalidPush::DeviceToken));
+    }
+
+    #[test]
+    fn an_entry_longer_than_a_single_push_may_be_is_an_error_in_its_place() {
+        let long = format!("{{\"unknown\":\"{}\"}}", "x".repeat(limits::BODY_BYTES));
+        let twice = r#"{"platform":"ios","platform":"ios"}"#;
+        let body = format!("{{\"messages\":[{GOOD},{long},{twice},{GOOD}]}}");
+        let messages = Batch::parse(body.as_bytes()).unwrap().messages;
+        assert!(messages[0].is_ok() && messages[3].is_ok());
+        assert_eq!(messages[1], Err(InvalidPush::TooLong));
+        assert_eq!(messages[2], Err(InvalidPush::NotAnObject));
     }
 
     #[test]

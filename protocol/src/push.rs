@@ -79,6 +79,9 @@ pub enum InvalidPush {
     /// Not JSON, or not an object.
     #[error("the body must be a JSON object that names no field twice")]
     NotAnObject,
+    /// A batch's entry over the size of a single push's body.
+    #[error("the message is larger than 16384 bytes")]
+    TooLong,
     /// `deviceToken` absent, empty or not a string.
     #[error("deviceToken must be a non-empty string")]
     DeviceToken,

@@ -204,7 +204,20 @@ impl ResponseError for ApiError {
 
 impl From<InvalidPush> for ApiError {
     fn from(invalid: InvalidPush) -> Self {
-        Self::invalid(invalid.to_string())
+        let code = match invalid {
+            InvalidPush::TooLong => ErrorCode::PayloadTooLarge,
+            InvalidPush::NotAnObject
+            | InvalidPush::DeviceToken
+            | InvalidPush::Platform
+            | InvalidPush::EncryptedPayload
+            | InvalidPush::InstanceKey
+            | InvalidPush::Priority
+            | InvalidPush::Ttl
+            | InvalidPush::CollapseId
+            | InvalidPush::Environment
+            | InvalidPush::IdempotencyKey => ErrorCode::InvalidRequest,
+        };
+        Self::new(code, invalid.to_string())
     }
 }
 

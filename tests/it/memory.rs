@@ -63,3 +63,37 @@ async fn hundreds_of_half_sent_batches_take_no_more_than_their_bound_and_single_
     let health = world.relay.request(Method::GET, "/livez").send().await.unwrap();
     assert_eq!(health.status(), 200);
 }
+
+/// The most resident memory the process ever had.
+fn peak_kib(relay: &Relay) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", relay.pid())).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    line.trim().trim_end_matches("kB").trim().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_batch_of_many_tiny_or_deeply_filled_values_takes_little_more_memory_than_its_bytes() {
+    let options = RelayOptions::new().with_grown_instances();
+    let world = World::start_with(SimulatorOptions::default(), options).await;
+    let instance = &grown_instances(1)[0];
+    let filled = |unit: &str| unit.repeat((4 * MIB - 100) / unit.len());
+    let before_kib = peak_kib(&world.relay);
+    for body in [
+        format!("{{\"messages\":[{}{{}}]}}", filled("{},")),
+        format!("{{\"messages\":[[{}0]]}}", filled("0,")),
+        format!("{{\"messages\":[{{\"deviceToken\":[{}0]}}]}}", filled("0,")),
+        format!("{{\"messages\":[{{\"unknown\":[{}0]}}]}}", filled("0,")),
+    ] {
+        let request = world.relay.request(Method::POST, "/v1/push/batch");
+        let request = request
+            .bearer_auth(&instance.key)
+            .header("content-type", "application/json");
+        let status = request.body(body).send().await.unwrap().status();
+        assert!(status == 400 || status == 200, "{status}");
+    }
+    let grown_kib = peak_kib(&world.relay) - before_kib;
+    assert!(grown_kib < 40 * 1024, "grown by {grown_kib} KiB");
+}
