@@ -1582,13 +1582,11 @@ function nothing2() {
 
 // src/leg.ts
 var CANDIDATES_MAX = 256;
-var IGNORED_MAX = 32;
 var NEGOTIATION_ID_BYTES = 9;
 var Leg = class {
   peerConnection;
   #owner;
   #listening = new AbortController();
-  #ignored = /* @__PURE__ */ new Set();
   #kept = [];
   /** Of our last description: our candidates belong to it. */
   #local = "";
@@ -1681,7 +1679,6 @@ var Leg = class {
     }
     const connection = this.peerConnection;
     if (connection.signalingState === "have-local-offer" && !this.#owner.polite()) {
-      this.#ignore(negotiation);
       return;
     }
     if (await this.#apply(negotiation, description)) {
@@ -1712,7 +1709,7 @@ var Leg = class {
       await this.#add(candidate);
     } else if (this.#kept.length >= CANDIDATES_MAX) {
       this.#owner.report("too_many_candidates");
-    } else if (!this.#ignored.has(negotiation)) {
+    } else {
       this.#kept.push({ negotiation, candidate });
     }
   }
@@ -1738,13 +1735,6 @@ var Leg = class {
       await this.peerConnection.addIceCandidate(candidate ?? void 0);
     } catch {
       this.#owner.report("candidate_refused");
-    }
-  }
-  #ignore(negotiation) {
-    this.#ignored.add(negotiation);
-    const [oldest] = this.#ignored;
-    if (this.#ignored.size > IGNORED_MAX && oldest !== void 0) {
-      this.#ignored.delete(oldest);
     }
   }
   #sendDescription(kind, negotiation) {

@@ -14,7 +14,6 @@ import type { SignalMessage } from "./envelope.js";
 
 /** No browser gathers so many for one description. */
 const CANDIDATES_MAX = 256;
-const IGNORED_MAX = 32;
 const NEGOTIATION_ID_BYTES = 9;
 
 /** What went wrong with one message. The negotiation goes on without it. */
@@ -44,7 +43,6 @@ export class Leg {
   readonly peerConnection: RTCPeerConnection;
   readonly #owner: LegOwner;
   readonly #listening = new AbortController();
-  readonly #ignored = new Set<string>();
   #kept: { readonly negotiation: string; readonly candidate: RTCIceCandidateInit | null }[] = [];
   /** Of our last description: our candidates belong to it. */
   #local = "";
@@ -147,8 +145,7 @@ export class Leg {
     }
     const connection = this.peerConnection;
     if (connection.signalingState === "have-local-offer" && !this.#owner.polite()) {
-      this.#ignore(negotiation);
-      return;
+      return; // Ours stands. The candidates of this one go with the next description.
     }
     if (await this.#apply(negotiation, description)) {
       this.#offered = undefined;
@@ -180,7 +177,7 @@ export class Leg {
       await this.#add(candidate);
     } else if (this.#kept.length >= CANDIDATES_MAX) {
       this.#owner.report("too_many_candidates");
-    } else if (!this.#ignored.has(negotiation)) {
+    } else {
       this.#kept.push({ negotiation, candidate });
     }
   }
@@ -210,14 +207,6 @@ export class Leg {
     } catch {
       // Of an m-line that is gone or of an ICE generation that was replaced.
       this.#owner.report("candidate_refused");
-    }
-  }
-
-  #ignore(negotiation: string): void {
-    this.#ignored.add(negotiation);
-    const [oldest] = this.#ignored;
-    if (this.#ignored.size > IGNORED_MAX && oldest !== undefined) {
-      this.#ignored.delete(oldest);
     }
   }
 

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect, type Connection } from "../src/connect.js";
 import { moodOf } from "../src/mood.js";
+import { SignalSealer } from "../src/signal-seal.js";
 import { FakePeerConnection } from "./support/fake-peer-connection.js";
-import { World, type Page } from "./support/world.js";
+import { SECRET, World, type Page } from "./support/world.js";
 
 /** A page that connects, and what it used. */
 class Peer {
@@ -131,6 +132,38 @@ test("a single RTCPeerConnection can't follow a reload, and says so", async () =
   new Peer(world, "b", false);
   await world.until(() => a.problems.length > 0, "the problem");
   assert.deepEqual(a.problems, ["needs_new_connection"]);
+});
+
+function offerOf(id: number, version = 1): unknown {
+  const sdp = `v=0\r\no=- ${id} ${version} IN IP4 127.0.0.1\r\na=ice-ufrag:u${id}\r\na=offer:${id}.${version}\r\n`;
+  return { type: "offer", sdp };
+}
+
+test("an offer of another RTCPeerConnection of the same page gets a new one, a later one of the same doesn't", async () => {
+  const world = new World();
+  const b = new Peer(world, "b", false);
+  const a = world.page("a");
+  for (const [negotiation, value] of [
+    ["n1", offerOf(901)],
+    ["n2", offerOf(901, 2)],
+    ["n3", offerOf(902)],
+  ] as const) {
+    await a.session.send({ kind: "offer", negotiation, value });
+  }
+  await world.until(() => a.messages.filter(({ kind }) => kind === "answer").length === 3, "three answers");
+  assert.deepEqual([b.made.length, b.problems], [2, []]);
+});
+
+test("a page load that the relay doesn't tell of is noticed by its sealing, and the offer made anew", async () => {
+  const world = new World();
+  const a = new Peer(world, "a", true);
+  const b = new Peer(world, "b", false);
+  await world.until(() => areConnected(a, b), "the connection");
+  const other = new SignalSealer({ secret: SECRET, sessionId: "session" }, "b");
+  const candidate = (await other.seal('{"kind":"candidate","negotiation":"x","value":null}'))!;
+  world.relay.tamper = (to, frame) => [to === "a" && frame.t === "msg" ? { ...frame, d: candidate } : frame];
+  await b.page.say("whatever");
+  await world.until(() => a.made.length === 2, "a new connection");
 });
 
 test("an answer to an older negotiation is discarded", async () => {
