@@ -31,7 +31,7 @@ impl InstanceId {
     }
 
     /// From the 16 bytes of [`InstanceId::as_bytes`].
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
     }
 }

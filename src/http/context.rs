@@ -35,7 +35,7 @@ use crate::{
     shutdown::{Lifecycle, Phase},
 };
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The route of a request that no route has.
 const NO_ROUTE: &str = "none";
 
@@ -116,7 +116,8 @@ fn after_panic() -> Error {
     ApiError::internal().closing().into()
 }
 
-fn request_id(headers: &HeaderMap, entropy: &dyn Entropy) -> RequestId {
+/// The caller's id of a request, or a new one.
+pub(crate) fn request_id(headers: &HeaderMap, entropy: &dyn Entropy) -> RequestId {
     let given = headers
         .get(REQUEST_ID)
         .and_then(|value| value.to_str().ok())

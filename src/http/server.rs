@@ -11,6 +11,7 @@ use actix_rt::net::TcpStream;
 use actix_server::Server;
 use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
 use actix_web::{App, dev::AppConfig, middleware::from_fn, web, web::ServiceConfig};
+use sovereign_relay_actors::ports::Entropy;
 use tokio::net::TcpSocket;
 
 use super::{
@@ -46,6 +47,7 @@ pub(crate) fn bind(
     let stops = builder.graceful_shutdown_signal();
     let factory = move || {
         let (observer, upgrades, stops) = (observer.clone(), upgrades.clone(), stops.clone());
+        let entropy = observer.entropy.clone();
         let app = App::new()
             .configure(configure.clone())
             .default_service(web::to(no_route))
@@ -65,7 +67,7 @@ pub(crate) fn bind(
             .tcp_nodelay(true)
             .local_addr(address)
             .upgrade(fn_service(move |(request, framed)| {
-                on_upgrade(upgrades.clone(), request, framed)
+                on_upgrade(upgrades.clone(), entropy.clone(), request, framed)
             }))
             .finish(map_config(app, |()| AppConfig::default()))
             .tcp()
@@ -93,9 +95,10 @@ fn listen(address: SocketAddr, backlog: u32) -> io::Result<std::net::TcpListener
 
 async fn on_upgrade(
     upgrades: Option<Arc<Upgrades>>,
+    entropy: Arc<dyn Entropy>,
     request: Request,
     framed: Framed<TcpStream, h1::Codec>,
 ) -> Result<(), actix_http::Error> {
-    upgrade::serve(upgrades, request, framed).await;
+    upgrade::serve(upgrades, &*entropy, request, framed).await;
     Ok(())
 }

@@ -101,3 +101,6 @@ impl Endpoint {
         jitter
     }
 }
+
+#[cfg(test)]
+mod tests;

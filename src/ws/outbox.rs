@@ -115,7 +115,7 @@ impl Outbox {
 
 fn millis(duration: std::time::Duration) -> u64 {
     // Rounded up: a client that comes back after it is not too early.
-    u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

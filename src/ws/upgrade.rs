@@ -18,8 +18,10 @@ use actix_rt::net::TcpStream;
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 use metrics::{counter, gauge};
+use sovereign_relay_actors::ports::Entropy;
 use sovereign_relay_protocol::{
     error::{ErrorBody, ErrorCode},
+    id::RequestId,
     limits::HELLO_BYTES,
     signal::{SUBPROTOCOL, close::CloseCode},
 };
@@ -31,7 +33,10 @@ use super::{
 };
 use crate::{
     auth::Authority,
-    http::extract::address::client_address,
+    http::{
+        context::{REQUEST_ID, request_id},
+        extract::address::client_address,
+    },
     shutdown::{Lifecycle, Phase},
 };
 
@@ -62,12 +67,16 @@ struct Refused {
 /// Serves one connection from its upgrade request to its end. A listener without `upgrades` has no endpoint.
 pub(crate) async fn serve(
     upgrades: Option<Arc<Upgrades>>,
+    entropy: &dyn Entropy,
     request: Request,
     framed: Framed<TcpStream, h1::Codec>,
 ) {
     let outcome = match check(upgrades.as_deref(), &request) {
         Ok(upgrades) => accept(upgrades, &request, framed).await,
-        Err(refused) => refuse(framed, &refused).await,
+        Err(refused) => {
+            let id = request_id(request.headers(), entropy);
+            refuse(framed, &refused, &id).await
+        }
     };
     if let Err(error) = outcome {
         tracing::debug!(%error, "a handshake could not be answered");
@@ -189,6 +198,7 @@ fn address_of(upgrades: &Upgrades, request: &Request, io: &TcpStream) -> u64 {
 async fn refuse(
     mut framed: Framed<TcpStream, h1::Codec>,
     refused: &Refused,
+    id: &RequestId,
 ) -> Result<(), actix_http::error::DispatchError> {
     let body = ErrorBody {
         error: refused.code,
@@ -198,6 +208,7 @@ async fn refuse(
     let status = StatusCode::from_u16(refused.code.status()).unwrap_or(StatusCode::BAD_REQUEST);
     let head = Response::build(status)
         .content_type("application/json")
+        .insert_header((REQUEST_ID, id.as_str()))
         .force_close()
         .finish()
         .drop_body();

@@ -1,0 +1,139 @@
+//! Before a connection has its slot.
+
+use std::time::Duration;
+
+use sovereign_relay_protocol::signal::session::EndToEnd;
+use tokio_tungstenite::connect_async;
+
+use super::{kit::*, *};
+use crate::{http::tests::kit::exchange, shutdown::Phase};
+
+/// The status and code of a refused handshake.
+async fn refusal(kit: &Kit, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+    let answer = exchange(kit.address, kit.handshake(path, headers).as_bytes()).await;
+    answer.refusal()
+}
+
+const SPOKEN: (&str, &str) = ("sec-websocket-protocol", "other, sovereign.signal.v1");
+
+#[actix_web::test]
+async fn a_handshake_without_the_subprotocol_or_elsewhere_is_refused_in_json() {
+    let kit = Kit::start().await;
+    let invalid = (400, "invalid_request".to_owned());
+    assert_eq!(refusal(&kit, "/v1/signal", &[]).await, invalid);
+    let later = ("sec-websocket-protocol", "sovereign.signal.v2");
+    assert_eq!(refusal(&kit, "/v1/signal", &[later]).await, invalid);
+    assert_eq!(
+        refusal(&kit, "/v1/push", &[SPOKEN]).await,
+        (404, "not_found".to_owned())
+    );
+}
+
+#[actix_web::test]
+async fn pages_of_other_origins_are_refused_where_the_operator_says_so() {
+    let kit = Kit::start_for(&["https://app.example"]).await;
+    let evil = [SPOKEN, ("origin", "https://evil.example")];
+    assert_eq!(
+        refusal(&kit, "/v1/signal", &evil).await,
+        (403, "origin_not_allowed".to_owned())
+    );
+    let mut own = kit.request();
+    own.headers_mut()
+        .insert("origin", "https://app.example".parse().unwrap());
+    assert!(connect_async(own).await.is_ok());
+    assert!(
+        connect_async(kit.request()).await.is_ok(),
+        "no browser, no origin"
+    );
+}
+
+#[actix_web::test]
+async fn a_hello_that_is_wrong_has_its_close_code() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let hello = |change: serde_json::Value| {
+        let mut hello = json!({"t": "hello", "v": 1, "ticket": format!("{session} a"), "cid": "0".repeat(32),
+            "try": 1, "last": 0});
+        hello
+            .as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
+        hello
+    };
+    let elsewhere = format!(
+        "{} a",
+        sovereign_relay_protocol::signal::id::SessionId::from_bytes([1; 16])
+    );
+    for (first, code) in [
+        (json!({"t": "ping"}), CloseCode::Malformed),
+        (json!({"t": "msg", "n": 1, "d": ""}), CloseCode::Malformed),
+        (hello(json!({"v": 2})), CloseCode::Version),
+        (hello(json!({"cid": "short"})), CloseCode::Malformed),
+        (hello(json!({"try": "1"})), CloseCode::Malformed),
+        (hello(json!({"ticket": "nonsense"})), CloseCode::BadTicket),
+        (hello(json!({"ticket": "revoked"})), CloseCode::Revoked),
+        (hello(json!({"ticket": elsewhere})), CloseCode::NoSuchSession),
+        (hello(json!({"last": 1})), CloseCode::NoSuchSession),
+        (hello(json!({"pad": "x".repeat(5000)})), CloseCode::TooLarge),
+    ] {
+        let mut peer = kit.socket().await;
+        peer.send(first.clone()).await;
+        assert_eq!(peer.end().await, Ended::Closed(code.code()), "{first:.80}");
+    }
+}
+
+#[actix_web::test]
+async fn a_silent_socket_is_closed_and_leaves_no_trace() {
+    let kit = Kit::start().await;
+    let mut peer = kit.socket().await;
+    assert_eq!(peer.end().await, Ended::Closed(CloseCode::NoHello.code()));
+    while kit.endpoint.door.count() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[actix_web::test]
+async fn an_address_that_showed_ten_bad_tickets_is_asked_to_wait() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    for _ in 0..10 {
+        let mut peer = kit.socket().await;
+        peer.send(json!({"t": "hello", "v": 1, "ticket": "x", "cid": "0".repeat(32), "try": 1, "last": 0}))
+            .await;
+        assert_eq!(peer.end().await, Ended::Closed(CloseCode::BadTicket.code()));
+    }
+    let mut peer = kit.socket().await;
+    peer.hello(session, "a", load(1)).await;
+    assert_eq!(peer.end().await, Ended::Closed(CloseCode::TryAgainLater.code()));
+}
+
+#[actix_web::test]
+async fn a_relay_that_drains_asks_newcomers_to_dial_again_and_the_others_to_leave() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let (mut here, _) = kit.join(session, "a", load(1)).await;
+    kit.lifecycle.advance(Phase::Draining);
+    kit.sessions.leave(Duration::from_millis(300));
+    let mut newcomer = kit.socket().await;
+    assert_eq!(
+        newcomer.end().await,
+        Ended::Closed(CloseCode::ServiceRestart.code())
+    );
+    assert_eq!(here.next_of("goaway").await["inMs"], 300);
+    here.message(1, "still served").await;
+    assert_eq!(here.next_of("ack").await["n"], 1);
+    assert_eq!(here.end().await, Ended::Closed(CloseCode::ServiceRestart.code()));
+}
+
+#[actix_web::test]
+async fn a_session_ends_at_its_time() {
+    let kit = Kit::start().await;
+    let session = kit
+        .session_with(EndToEnd::Required, Duration::from_millis(400))
+        .await;
+    let (mut a, _) = kit.join(session, "a", load(1)).await;
+    assert_eq!(a.end().await, Ended::Closed(CloseCode::SessionOver.code()));
+    let mut late = kit.socket().await;
+    late.hello(session, "a", resume(1, 2, 0)).await;
+    assert_eq!(late.end().await, Ended::Closed(CloseCode::NoSuchSession.code()));
+}

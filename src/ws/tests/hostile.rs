@@ -1,0 +1,175 @@
+//! Clients that break the protocol or don't read.
+
+use futures_util::SinkExt as _;
+use sovereign_relay_protocol::{limits, signal::session::EndToEnd};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_tungstenite::{MaybeTlsStream, tungstenite::Message};
+
+use super::{kit::*, *};
+
+#[actix_web::test]
+async fn a_frame_that_breaks_the_protocol_closes_its_socket_alone() {
+    let kit = Kit::start().await;
+    let healthy = kit.session().await;
+    let (mut a, _) = kit.join(healthy, "a", load(1)).await;
+    let (mut b, _) = kit.join(healthy, "b", load(2)).await;
+    let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
+    let deep_known = format!(r#"{{"t":"msg","n":{deep},"d":""}}"#);
+    for (number, (text, code)) in (1..).zip([
+        ("{", CloseCode::Malformed),
+        ("null", CloseCode::Malformed),
+        ("[]", CloseCode::Malformed),
+        (r#"{"t":"msg","n":1,"d":"\ud800"}"#, CloseCode::Malformed),
+        (r#"{"t":"msg","n":0,"d":""}"#, CloseCode::Malformed),
+        (r#"{"t":"msg","n":2,"d":""}"#, CloseCode::OutOfStep),
+        (r#"{"t":"ack","seq":1}"#, CloseCode::NoSuchSession),
+        (r#"{"t":"hello","v":1}"#, CloseCode::Malformed),
+        (&deep, CloseCode::Malformed),
+        (&deep_known, CloseCode::Malformed),
+        (
+            &format!(
+                r#"{{"t":"msg","n":1,"d":"{}"}}"#,
+                "x".repeat(limits::SIGNAL_FRAME_BYTES)
+            ),
+            CloseCode::TooLarge,
+        ),
+    ]) {
+        let session = kit.session().await;
+        let (mut peer, _) = kit.join(session, "a", load(1)).await;
+        peer.send_text(text).await;
+        assert_eq!(peer.end().await, Ended::Closed(code.code()), "{text:.80}");
+        a.message(number, "still here").await;
+        assert_eq!(b.next_of("msg").await["seq"], number);
+    }
+}
+
+#[actix_web::test]
+async fn content_that_is_not_sealed_is_refused_where_sealing_is_required() {
+    let kit = Kit::start().await;
+    let session = kit.session_with(EndToEnd::Required, PATIENCE).await;
+    let (mut a, _) = kit.join(session, "a", load(1)).await;
+    a.message(1, "e1.sealed").await;
+    assert_eq!(a.next_of("ack").await["n"], 1);
+    a.message(2, "v=0").await;
+    assert_eq!(a.end().await, Ended::Closed(CloseCode::Malformed.code()));
+}
+
+/// Bytes that no client library would send, behind a masked `hello`.
+#[actix_web::test]
+async fn bytes_that_are_no_frames_close_the_socket() {
+    let kit = Kit::start().await;
+    for (bytes, code) in [
+        (vec![0x82, 0x81, 0, 0, 0, 0, b'x'], CloseCode::Unsupported),
+        (vec![0x81, 0x01, b'x'], CloseCode::ProtocolError),
+        (vec![0xc1, 0x81, 0, 0, 0, 0, b'x'], CloseCode::ProtocolError),
+        (vec![0x80, 0x81, 0, 0, 0, 0, b'x'], CloseCode::ProtocolError),
+        (vec![0x83, 0x80, 0, 0, 0, 0], CloseCode::ProtocolError),
+        (vec![0x89, 0xfe, 0, 126, 0, 0, 0, 0], CloseCode::ProtocolError),
+        (vec![0x81, 0x81, 0, 0, 0, 0, 0xff], CloseCode::InvalidPayload),
+        (
+            vec![0x81, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            CloseCode::TooLarge,
+        ),
+    ] {
+        let session = kit.session().await;
+        let (mut peer, _) = kit.join(session, "a", load(1)).await;
+        let MaybeTlsStream::Plain(raw) = peer.socket.get_mut() else {
+            unreachable!("no TLS here")
+        };
+        raw.write_all(&bytes).await.unwrap();
+        assert_eq!(peer.end().await, Ended::Closed(code.code()), "{bytes:?}");
+    }
+}
+
+#[actix_web::test]
+async fn a_frame_that_declares_gigabytes_is_cut_at_the_limit() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let (mut peer, _) = kit.join(session, "a", load(1)).await;
+    let MaybeTlsStream::Plain(raw) = peer.socket.get_mut() else {
+        unreachable!("no TLS here")
+    };
+    raw.write_all(&[0x81, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
+    let chunk = [b'x'; 8192];
+    let mut sent = 0;
+    // The relay stops reading and closes; what fits into the buffers between is all that can be sent.
+    while raw.write_all(&chunk).await.is_ok() && sent < 64 * 1024 * 1024 {
+        sent += chunk.len();
+        if raw.read_u8().now_or_never_ok() {
+            break;
+        }
+    }
+    assert!(sent < 64 * 1024 * 1024, "{sent} bytes were taken");
+}
+
+#[actix_web::test]
+async fn a_fragmented_message_is_put_together_and_bounded() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let (mut peer, _) = kit.join(session, "a", load(1)).await;
+    use tokio_tungstenite::tungstenite::protocol::frame::{
+        Frame,
+        coding::{Data, OpCode},
+    };
+    let part = |text: &str, opcode, last| {
+        Message::Frame(Frame::message(text.to_owned(), OpCode::Data(opcode), last))
+    };
+    peer.socket
+        .send(part(r#"{"t":"#, Data::Text, false))
+        .await
+        .unwrap();
+    peer.socket.send(Message::Ping(Vec::new().into())).await.unwrap();
+    peer.socket
+        .send(part(r#""ping"}"#, Data::Continue, true))
+        .await
+        .unwrap();
+    assert_eq!(peer.next().await, json!({"t": "pong"}));
+    peer.socket.send(part("{", Data::Text, false)).await.unwrap();
+    for _ in 0..5 {
+        let _ = peer
+            .socket
+            .send(part(&"x".repeat(8192), Data::Continue, false))
+            .await;
+    }
+    assert_eq!(peer.end().await, Ended::Closed(CloseCode::TooLarge.code()));
+}
+
+#[actix_web::test]
+async fn a_peer_that_does_not_read_costs_its_sender_a_refusal_and_is_closed_and_resumes() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let (mut stalled, _) = kit.join(session, "b", load(2)).await;
+    let (mut a, _) = kit.join(session, "a", load(1)).await;
+    let content = "x".repeat(8000);
+    let mut n = 1;
+    // As fast as it may, until the mailbox is full for good.
+    loop {
+        a.message(n, &content).await;
+        let answer = a.next().await;
+        match answer["t"].as_str().unwrap() {
+            "ack" => n = answer["n"].as_u64().unwrap() + 1,
+            "err" if answer["code"] == "mailbox_full" => break,
+            _ => {}
+        }
+    }
+    assert!((50..=256).contains(&n), "{n}");
+    let (mut resumed, welcome) = kit.join(session, "b", resume(2, 2, 0)).await;
+    assert_eq!(welcome["base"], 0);
+    for seq in 1..n {
+        assert_eq!(resumed.next_of("msg").await["seq"], seq);
+    }
+    assert_eq!(stalled.end().await, Ended::Closed(CloseCode::Replaced.code()));
+}
+
+/// Whether a read of one byte came to an end, without waiting.
+trait NowOrNever {
+    fn now_or_never_ok(self) -> bool;
+}
+
+impl<F: Future> NowOrNever for F {
+    fn now_or_never_ok(self) -> bool {
+        futures_util::FutureExt::now_or_never(self).is_some()
+    }
+}
