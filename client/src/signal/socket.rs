@@ -72,7 +72,11 @@ impl Socket {
     pub(super) async fn close(mut self, code: CloseCode) {
         let handshake = async {
             if self.websocket.send(close_message(code)).await.is_ok() {
-                while let Some(Ok(_)) = self.websocket.next().await {}
+                while let Some(Ok(message)) = self.websocket.next().await {
+                    if message.is_close() {
+                        return;
+                    }
+                }
             }
         };
         let _ = timeout(CLOSE_LIMIT, handshake).await;
