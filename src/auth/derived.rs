@@ -23,7 +23,7 @@ use sovereign_relay_actors::{
 use sovereign_relay_protocol::{
     envelope::CollapseTag,
     id::{CollapseId, IdempotencyKey, InstanceId},
-    platform::Platform,
+    platform::{Environment, Platform},
     push::PushMessage,
     redacted::Redacted,
     signal::id::{ConnectionId, SessionId, Slot},
@@ -97,6 +97,17 @@ impl DerivedKeys {
         key: &IdempotencyKey,
         message: &PushMessage,
     ) -> Idempotency {
+        Idempotency {
+            key: u128::from_be_bytes(self.idempotency.short(&[
+                b"key",
+                instance.as_bytes().as_slice(),
+                key.expose().as_bytes(),
+            ])),
+            message: self.message_hash(message),
+        }
+    }
+
+    fn message_hash(&self, message: &PushMessage) -> u128 {
         let PushMessage {
             platform,
             device_token,
@@ -107,30 +118,20 @@ impl DerivedKeys {
             environment,
             idempotency_key: _,
         } = message;
+        let priority = format!("{priority:?}");
+        // Neither is ever empty, so that absent and present differ.
         let collapse_id = collapse_id.as_ref().map(|id| id.expose().as_bytes());
-        let identity = [
-            b"message".as_slice(),
+        let environment = environment.map(Environment::as_str);
+        u128::from_be_bytes(self.idempotency.short(&[
+            b"message",
             platform.as_str().as_bytes(),
             device_token.expose().as_bytes(),
             encrypted_payload.expose().as_bytes(),
-            format!("{priority:?}").as_bytes(),
+            priority.as_bytes(),
             &ttl_seconds.to_be_bytes(),
-            // An empty one can't occur, so that absent and present differ.
             collapse_id.unwrap_or_default(),
-            environment
-                .map(|environment| environment.as_str())
-                .unwrap_or_default()
-                .as_bytes(),
-        ]
-        .map(<[u8]>::to_vec);
-        Idempotency {
-            key: u128::from_be_bytes(self.idempotency.short(&[
-                b"key",
-                instance.as_bytes().as_slice(),
-                key.expose().as_bytes(),
-            ])),
-            message: u128::from_be_bytes(self.idempotency.short(&identity.each_ref().map(Vec::as_slice))),
-        }
+            environment.unwrap_or_default().as_bytes(),
+        ]))
     }
 
     /// Names a client address in limits and groups. An IPv4 address mapped into IPv6 is the IPv4 address.

@@ -156,21 +156,19 @@ impl Report {
                 ),
             ),
         ];
-        let platforms = &self.platforms;
-        for (name, switch) in [
-            ("ios", &platforms.ios),
-            ("android", &platforms.android),
-            ("macos", &platforms.macos),
-            ("windows", &platforms.windows),
-            ("signaling", &self.signaling),
-        ] {
-            lines.push(line(
-                name,
-                &format!("{:<3}  {}", if switch.on { "on" } else { "off" }, switch.detail),
-            ));
-        }
+        lines.extend(self.switches().map(|(name, switch)| line(name, &switch.words())));
         lines.extend(self.warnings.iter().map(|warning| line("warning", warning)));
         lines.concat()
+    }
+
+    fn switches(&self) -> [(&'static str, &Switch); 5] {
+        [
+            ("ios", &self.platforms.ios),
+            ("android", &self.platforms.android),
+            ("macos", &self.platforms.macos),
+            ("windows", &self.platforms.windows),
+            ("signaling", &self.signaling),
+        ]
     }
 
     fn way_out(&self) -> String {
@@ -184,6 +182,12 @@ impl Report {
         } else {
             self.trusted_proxies.join(", ")
         }
+    }
+}
+
+impl Switch {
+    fn words(&self) -> String {
+        format!("{:<3}  {}", if self.on { "on" } else { "off" }, self.detail)
     }
 }
 

@@ -77,33 +77,38 @@ fn load_credential(sources: &Sources<'_>) -> Result<Result<WnsCredential, Off>, 
     let tenant_id = sources.parse(&setting::WNS_TENANT_ID, value::identifier)?;
     let client_id = sources.parse(&setting::WNS_CLIENT_ID, value::identifier)?;
     let client_secret = sources.parse(&setting::WNS_CLIENT_SECRET, |text| Ok(Redacted::new(text)))?;
-    let entra = tenant_id.is_some() || client_id.is_some();
-    if package_sid.is_some() && entra {
-        return Err(ConfigError::Conflict {
+    let entra = tenant_id.as_ref().map(|_| setting::WNS_TENANT_ID);
+    let entra = entra.or(client_id.as_ref().map(|_| setting::WNS_CLIENT_ID));
+    match (package_sid, entra) {
+        (Some(_), Some(entra)) => Err(ConfigError::Conflict {
             first: setting::WNS_PACKAGE_SID.name.to_owned(),
-            second: if tenant_id.is_some() {
-                setting::WNS_TENANT_ID
-            } else {
-                setting::WNS_CLIENT_ID
-            }
-            .name
-            .to_owned(),
+            second: entra.name.to_owned(),
             problem: "a UWP app has the former, a Windows App SDK app the latter; set those of yours",
-        });
+        }),
+        (package_sid, None) => Ok(legacy_credential(package_sid, client_secret)),
+        (None, Some(_)) => Ok(entra_credential(tenant_id, client_id, client_secret)),
     }
-    if !entra {
-        return Ok(match (package_sid, client_secret) {
-            (Some(sid), Some(client_secret)) => Ok(WnsCredential {
-                identity: WnsIdentity::PackageSid(sid),
-                client_secret,
-            }),
-            (sid, secret) => Err(Off::lacking(&[
-                (&setting::WNS_PACKAGE_SID, sid.is_some()),
-                (&setting::WNS_CLIENT_SECRET, secret.is_some()),
-            ])),
-        });
+}
+
+fn legacy_credential(sid: Option<String>, secret: Option<Redacted>) -> Result<WnsCredential, Off> {
+    match (sid, secret) {
+        (Some(sid), Some(client_secret)) => Ok(WnsCredential {
+            identity: WnsIdentity::PackageSid(sid),
+            client_secret,
+        }),
+        (sid, secret) => Err(Off::lacking(&[
+            (&setting::WNS_PACKAGE_SID, sid.is_some()),
+            (&setting::WNS_CLIENT_SECRET, secret.is_some()),
+        ])),
     }
-    Ok(match (tenant_id, client_id, client_secret) {
+}
+
+fn entra_credential(
+    tenant: Option<String>,
+    client: Option<String>,
+    secret: Option<Redacted>,
+) -> Result<WnsCredential, Off> {
+    match (tenant, client, secret) {
         (Some(tenant_id), Some(client_id), Some(client_secret)) => Ok(WnsCredential {
             identity: WnsIdentity::Entra { tenant_id, client_id },
             client_secret,
@@ -113,7 +118,7 @@ fn load_credential(sources: &Sources<'_>) -> Result<Result<WnsCredential, Off>, 
             (&setting::WNS_CLIENT_ID, client.is_some()),
             (&setting::WNS_CLIENT_SECRET, secret.is_some()),
         ])),
-    })
+    }
 }
 
 fn parse_package_sid(text: &str) -> Result<String, String> {

@@ -161,14 +161,7 @@ impl InstanceState {
         now: Now,
     ) -> Decision {
         let young = self.young_group(push.newcomer, now);
-        let spend = Spend {
-            shared: SharedSpend {
-                group: young,
-                token: push.token,
-            },
-            slowed: self.pressure.slowed(now.mono),
-            wait: self.pressure.stranger_wait(push.token, now.mono),
-        };
+        let spend = self.spend(push.token, young, now);
         if let Err(retry_after) = self.budgets.spend(spend, shared, now) {
             return Decision::Refuse(Refusal::RateLimited { retry_after });
         }
@@ -276,6 +269,14 @@ impl InstanceState {
         };
         self.suspension = Some(suspension.clone());
         suspension
+    }
+
+    fn spend(&self, token: TokenHash, group: Option<u64>, now: Now) -> Spend {
+        Spend {
+            shared: SharedSpend { group, token },
+            slowed: self.pressure.slowed(now.mono),
+            wait: self.pressure.stranger_wait(token, now.mono),
+        }
     }
 
     /// The group whose budget and turn a young instance shares. Without an enrollment on record the key decides,

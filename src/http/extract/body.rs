@@ -2,7 +2,8 @@
 //!
 //! A declared length over the limit is refused before a byte is read, a chunked body at the chunk that crosses
 //! it, and a body that trickles in is cut when its time is over: the client holds a socket for that long, never
-//! a worker. Memory is asked for in steps, as bytes arrive ([`crate::limit::bodies`]). Content codings are not supported, so nothing can be larger than it looks.
+//! a worker. Memory is asked for in steps, as bytes arrive ([`crate::limit::bodies`]). Content codings are not
+//! supported, so nothing can be larger than it looks.
 
 use std::{ops::Deref, time::Duration};
 
