@@ -158,7 +158,34 @@ mod tests {
         let messages = Batch::parse(body.as_bytes()).unwrap().messages;
         assert!(messages[0].is_ok() && messages[3].is_ok());
         assert_eq!(messages[1], Err(InvalidPush::TooLong));
-        assert_eq!(messages[2], Err(InvalidPush::NotAnObject));
+        assert_eq!(messages[2], Err(InvalidPush::FieldTwice));
+    }
+
+    #[test]
+    fn what_a_single_push_would_be_told_is_told_of_the_same_message_in_a_batch_and_of_no_other() {
+        let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
+        let with = |field: &str| GOOD.replace('}', &format!(",{field}}}"));
+        let entries = [
+            with(r#""x":"\ud800""#),
+            with(r#""x":1e999"#),
+            with(r#""x":99999999999999999999999999"#),
+            with(&format!("\"x\":{deep}")),
+            with(r#""x":1,"x":2"#),
+            with(r#""ttlSeconds":1e999"#),
+            with(r#""collapseId":"\ud800""#),
+            with(r#""\ud800":1"#),
+            with(r#""platform":"ios""#),
+            deep,
+        ];
+        let body = format!("{{\"messages\":[{GOOD},{},{GOOD}]}}", entries.join(","));
+        let messages = Batch::parse(body.as_bytes()).unwrap().messages;
+        assert_eq!(messages.len(), entries.len() + 2);
+        assert!(messages[0].is_ok() && messages[entries.len() + 1].is_ok());
+        for (entry, parsed) in entries.iter().zip(&messages[1..]) {
+            assert_eq!(*parsed, PushBody::parse(entry.as_bytes()), "{entry:.90}");
+        }
+        let refused = messages.iter().filter(|message| message.is_err()).count();
+        assert_eq!(refused, 5);
     }
 
     #[test]

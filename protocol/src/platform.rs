@@ -61,6 +61,13 @@ impl Environment {
             Self::Sandbox => "sandbox",
         }
     }
+
+    /// Parses the wire form.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Production, Self::Sandbox]
+            .into_iter()
+            .find(|environment| environment.as_str() == text)
+    }
 }
 
 /// How soon the device should learn of it.
@@ -73,4 +80,21 @@ pub enum Priority {
     High,
     /// When it suits the device's power: APNs 5, FCM NORMAL, WNS 3.
     Normal,
+}
+
+impl Priority {
+    /// As on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Normal => "normal",
+        }
+    }
+
+    /// Parses the wire form.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::High, Self::Normal]
+            .into_iter()
+            .find(|priority| priority.as_str() == text)
+    }
 }

@@ -5,6 +5,7 @@
 //! ```
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::{
@@ -19,7 +20,8 @@ use crate::{
 /// `POST /v1/push` as it comes over the wire. Unknown fields are ignored.
 ///
 /// Every field is optional here, so that [`PushRequest::parse`] and not the JSON library words the error:
-/// the library's sentences quote content.
+/// the library's sentences quote content. A field's value is cut out first and parsed by itself, so that what is wrong
+/// with it is said of that field.
 #[derive(Deserialize, Default, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct PushRequest {
@@ -32,13 +34,13 @@ pub struct PushRequest {
     #[serde(default)]
     instance_key: Field<Redacted>,
     #[serde(default)]
-    priority: Field<Priority>,
+    priority: Field<String>,
     #[serde(default)]
     ttl_seconds: Field<u32>,
     #[serde(default)]
     collapse_id: Field<String>,
     #[serde(default)]
-    environment: Field<Environment>,
+    environment: Field<String>,
     #[serde(default)]
     idempotency_key: Field<String>,
 }
@@ -76,9 +78,15 @@ pub struct PushBody {
 /// A malformed push. Names the field, never its content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum InvalidPush {
-    /// Not JSON, or not an object.
-    #[error("the body must be a JSON object that names no field twice")]
+    /// Not JSON.
+    #[error("the body must be valid JSON in UTF-8, without a byte order mark")]
+    NotJson,
+    /// JSON, but not an object.
+    #[error("the body must be a JSON object")]
     NotAnObject,
+    /// One of the fields below is there twice.
+    #[error("the body names a field twice")]
+    FieldTwice,
     /// A batch's entry over the size of a single push's body.
     #[error("the message is larger than 16384 bytes")]
     TooLong,
@@ -130,9 +138,23 @@ impl PushMessage {
 impl PushBody {
     /// Parses a body.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidPush> {
+        let text = std::str::from_utf8(bytes).map_err(|_| InvalidPush::NotJson)?;
         let request: Object<PushRequest> =
-            serde_json::from_slice(bytes).map_err(|_| InvalidPush::NotAnObject)?;
+            serde_json::from_str(text).map_err(|error| misshapen(text, &error))?;
         request.0.parse()
+    }
+}
+
+/// What is wrong with the body as a whole.
+fn misshapen(text: &str, error: &serde_json::Error) -> InvalidPush {
+    if !error.is_data() {
+        return InvalidPush::NotJson;
+    }
+    // No field's value fails the parser, so of an object this is all that is left.
+    if text.trim_start().starts_with('{') {
+        InvalidPush::FieldTwice
+    } else {
+        InvalidPush::NotAnObject
     }
 }
 
@@ -150,12 +172,17 @@ impl PushRequest {
                 .encrypted_payload
                 .non_empty()
                 .ok_or(InvalidPush::EncryptedPayload)?,
-            priority: self.priority.optional(InvalidPush::Priority)?.unwrap_or_default(),
+            priority: self
+                .priority
+                .parsed(Priority::parse, InvalidPush::Priority)?
+                .unwrap_or_default(),
             ttl_seconds: parse_ttl(self.ttl_seconds)?,
             collapse_id: self
                 .collapse_id
                 .parsed(CollapseId::parse, InvalidPush::CollapseId)?,
-            environment: self.environment.optional(InvalidPush::Environment)?,
+            environment: self
+                .environment
+                .parsed(Environment::parse, InvalidPush::Environment)?,
             idempotency_key: self
                 .idempotency_key
                 .parsed(IdempotencyKey::parse, InvalidPush::IdempotencyKey)?,
@@ -220,11 +247,11 @@ impl Field<String> {
 
 impl<'de, T: serde::de::DeserializeOwned> Deserialize<'de> for Field<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
-        if value.is_null() {
+        let value = <&RawValue>::deserialize(deserializer)?.get();
+        if value == "null" {
             return Ok(Self::Absent);
         }
-        Ok(serde_json::from_value(value).map_or(Self::Wrong, Self::Present))
+        Ok(serde_json::from_str(value).map_or(Self::Wrong, Self::Present))
     }
 }
 

@@ -206,7 +206,9 @@ impl From<InvalidPush> for ApiError {
     fn from(invalid: InvalidPush) -> Self {
         let code = match invalid {
             InvalidPush::TooLong => ErrorCode::PayloadTooLarge,
-            InvalidPush::NotAnObject
+            InvalidPush::NotJson
+            | InvalidPush::NotAnObject
+            | InvalidPush::FieldTwice
             | InvalidPush::DeviceToken
             | InvalidPush::Platform
             | InvalidPush::EncryptedPayload

@@ -119,27 +119,58 @@ fn an_optional_field_may_be_null() {
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
+fn a_word_in_the_form_of_an_object_is_no_word() {
+    assert_eq!(
+        with("priority", json!({ "high": null })),
+        Err(InvalidPush::Priority)
+    );
+    let environment = json!({ "sandbox": null });
+    assert_eq!(with("environment", environment), Err(InvalidPush::Environment));
+}
+
+#[test]
+fn what_is_no_object_is_refused_and_told_what_is_wrong() {
     let nested = "[".repeat(10_000);
-    let twice = r#"{"deviceToken":"a","deviceToken":"b"}"#;
-    for wrong in [
-        "",
-        "null",
-        "7",
-        "\"x\"",
-        r#"["aabb","ios","sealed"]"#,
-        "{",
-        "{}x",
-        &nested,
-        twice,
-    ] {
-        assert_eq!(
-            PushBody::parse(wrong.as_bytes()),
-            Err(InvalidPush::NotAnObject),
-            "{wrong:.20}"
-        );
+    let cases = [
+        ("", InvalidPush::NotJson),
+        ("{", InvalidPush::NotJson),
+        ("{}x", InvalidPush::NotJson),
+        (&nested, InvalidPush::NotAnObject),
+        ("\u{feff}{}", InvalidPush::NotJson),
+        ("null", InvalidPush::NotAnObject),
+        ("7", InvalidPush::NotAnObject),
+        ("\"x\"", InvalidPush::NotAnObject),
+        (r#"["aabb","ios","sealed"]"#, InvalidPush::NotAnObject),
+        (
+            r#" {"deviceToken":"a","deviceToken":"b"}"#,
+            InvalidPush::FieldTwice,
+        ),
+    ];
+    for (wrong, error) in cases {
+        assert_eq!(PushBody::parse(wrong.as_bytes()), Err(error), "{wrong:.20}");
     }
-    assert_eq!(PushBody::parse(b"\xff\xfe{}"), Err(InvalidPush::NotAnObject));
+    assert_eq!(PushBody::parse(b"\xff\xfe{}"), Err(InvalidPush::NotJson));
+    let unknown = good().to_string().replace('}', r#","x":"\ud800"}"#);
+    assert_eq!(
+        PushBody::parse(unknown.as_bytes()),
+        PushBody::parse(good().to_string().as_bytes()),
+        "a field of no meaning is not judged"
+    );
+}
+
+#[test]
+fn a_field_with_half_a_character_or_a_number_beyond_all_bounds_is_the_one_that_is_named() {
+    let body = |field: &str, value: &str| {
+        let mut body = good();
+        body[field] = json!("<>");
+        PushBody::parse(body.to_string().replace("\"<>\"", value).as_bytes())
+    };
+    let half = "\"\\ud800\"";
+    assert_eq!(body("encryptedPayload", half), Err(InvalidPush::EncryptedPayload));
+    assert_eq!(body("deviceToken", half), Err(InvalidPush::DeviceToken));
+    assert_eq!(body("collapseId", half), Err(InvalidPush::CollapseId));
+    assert_eq!(body("ttlSeconds", "1e999"), Err(InvalidPush::Ttl));
+    assert_eq!(body("priority", "1e999"), Err(InvalidPush::Priority));
 }
 
 #[test]
