@@ -170,7 +170,13 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
     let limits = Arc::new(AddressLimits::new());
     let services = Data::new(services(&config, &ports, &records, &push, &limits, &lifecycle));
     let public = listen_public(&config, &ports, services.clone(), signal.upgrades.clone())?;
-    let admin = listen_admin(&config, &ports, &records, &push, services.clone())?;
+    let admin = listen_admin(
+        &config,
+        &ports,
+        &records,
+        gauges(&push, &signal, &services),
+        services.clone(),
+    )?;
     let upkeep = upkeep(&services, push.limits.clone());
     lifecycle.advance(Phase::Serving);
     info!(public = %public.address, admin = %admin.address, "serving");
@@ -330,20 +336,12 @@ fn listen_admin(
     config: &Config,
     ports: &Ports,
     records: &Records,
-    push: &PushHalf,
+    gauges: impl Fn() + Send + Sync + 'static,
     services: Data<Services>,
 ) -> Result<Listener, StartError> {
-    let (render, registry, bodies) = (
-        ports.metrics.clone(),
-        push.registry.clone(),
-        services.bodies.clone(),
-    );
+    let render = ports.metrics.clone();
     let metrics = move || {
-        let snapshot = registry.snapshot();
-        metrics::gauge!("relay_instance_actors").set(count(snapshot.actors));
-        metrics::gauge!("relay_pushes_in_flight").set(count(snapshot.in_flight));
-        metrics::gauge!("relay_request_body_bytes").set(count(bodies.held()));
-        metrics::counter!("relay_instance_actor_restarts_total").absolute(snapshot.restarts);
+        gauges();
         render()
     };
     let token = Some(records.admin_token.clone());
@@ -357,6 +355,20 @@ fn listen_admin(
     let bound = admin::bind(address, ports.tuning.admin(), admin)
         .map_err(|cause| StartError::Listen { address, cause })?;
     Ok(Listener::run(bound))
+}
+
+/// What is counted only when somebody asks.
+fn gauges(push: &PushHalf, signal: &SignalHalf, services: &Services) -> impl Fn() + Send + Sync + use<> {
+    let (registry, bodies) = (push.registry.clone(), services.bodies.clone());
+    let signal = signal.gauges();
+    move || {
+        let snapshot = registry.snapshot();
+        metrics::gauge!("relay_instance_actors").set(count(snapshot.actors));
+        metrics::gauge!("relay_pushes_in_flight").set(count(snapshot.in_flight));
+        metrics::gauge!("relay_request_body_bytes").set(count(bodies.held()));
+        metrics::counter!("relay_instance_actor_restarts_total").absolute(snapshot.restarts);
+        signal();
+    }
 }
 
 #[allow(

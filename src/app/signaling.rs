@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use metrics::gauge;
 use sovereign_relay_actors::{now::Now, session::registry::Sessions};
 use sovereign_relay_protocol::{redacted::Redacted, signal::id::ConnectionId};
 use tokio::task::JoinSet;
 
-use super::{Ports, threads};
+use super::{Ports, count, threads};
 use crate::{
     auth::Authority,
     config::Config,
@@ -62,6 +63,19 @@ impl SignalHalf {
             store,
             upgrades,
             upkeep,
+        }
+    }
+
+    /// What is counted only when somebody asks.
+    pub(super) fn gauges(&self) -> impl Fn() + Send + Sync + use<> {
+        let (sessions, store) = (self.sessions.clone(), self.store.clone());
+        let endpoint = self.upgrades.endpoint.clone();
+        move || {
+            let snapshot = store.snapshot();
+            gauge!("relay_signal_sessions").set(count(snapshot.sessions));
+            gauge!("relay_signal_mailbox_bytes").set(count(snapshot.mailbox_bytes));
+            gauge!("relay_session_actors").set(count(sessions.alive()));
+            gauge!("relay_signal_sockets_before_hello").set(count(endpoint.door.count()));
         }
     }
 

@@ -492,7 +492,14 @@ async fn say_goodbye(socket: &mut Socket, waits_for_client: bool) -> io::Result<
         socket.writable().await?;
         socket.write()?;
     }
-    while waits_for_client {
+    if waits_for_client {
+        closed_by_client(socket).await?;
+    }
+    Ok(())
+}
+
+async fn closed_by_client(socket: &mut Socket) -> io::Result<()> {
+    loop {
         match socket.next() {
             Ok(Some(Input::Close)) | Err(_) => return Ok(()),
             Ok(Some(_)) => {}
@@ -502,5 +509,4 @@ async fn say_goodbye(socket: &mut Socket, waits_for_client: bool) -> io::Result<
             }
         }
     }
-    Ok(())
 }
