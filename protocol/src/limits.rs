@@ -92,7 +92,7 @@ pub const MESSAGES_BURST: u32 = 60;
 pub const SESSION_MESSAGES: u32 = 4096;
 /// Page loads (binds by a new `cid`) a minute of one slot.
 pub const NEW_CONNECTIONS_PER_MINUTE: u32 = 10;
-/// Resumes a minute of one slot.
+/// Resumes a minute by one connection secret.
 pub const RESUMES_PER_MINUTE: u32 = 60;
 /// Retired connection secrets that are remembered for each slot.
 pub const RETIRED_CONNECTIONS: usize = 16;

@@ -55,8 +55,8 @@ impl SessionRecord {
             expires: ends.mono,
             closes: None,
             messages: 0,
-            a: SlotRecord::new(Some(new.instance)),
-            b: SlotRecord::new((!new.is_rendezvous).then_some(new.instance)),
+            a: SlotRecord::new(Some(new.instance), now),
+            b: SlotRecord::new((!new.is_rendezvous).then_some(new.instance), now),
         }
     }
 

@@ -71,11 +71,12 @@ struct Count {
 }
 
 impl SlotRecord {
-    /// Nobody has come yet.
-    pub(crate) fn new(instance: Option<InstanceId>) -> Self {
+    /// Nobody has come yet. A bind takes longer than a nanosecond: so epochs are higher than any in an earlier session
+    /// of the same id, whose connections may outlive it by a moment.
+    pub(crate) fn new(instance: Option<InstanceId>, now: Now) -> Self {
         Self {
             instance,
-            epoch: 0,
+            epoch: u64::try_from(now.mono.as_nanos()).unwrap_or(0),
             generation: 0,
             next: 1,
             mailbox: Mailbox::default(),
@@ -97,6 +98,7 @@ impl SlotRecord {
             self.connection = Some(bind.connection);
             self.generation = self.generation.saturating_add(1);
             self.next = 1;
+            self.resumes = Count::default();
         } else {
             self.check_resume(bind, now)?;
         }
