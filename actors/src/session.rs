@@ -240,6 +240,7 @@ impl SessionActor {
                     let _ = reply.send(actor.answer(slot, answer));
                 });
             }
+            Verdict::Repeat(stored) => drop(reply.send(self.answer(slot, Answer::Ack(stored, false)))),
             Verdict::Skip => drop(reply.send(Ok(()))),
             Verdict::Refuse(refusal) => drop(reply.send(self.answer(slot, Answer::Refuse(refusal)))),
             Verdict::Close(code) => drop(reply.send(Err(code))),
@@ -251,7 +252,7 @@ impl SessionActor {
             Answer::Ack(n, is_news) => {
                 self.say(slot, |words| {
                     words.ack = Some(n);
-                    words.refusal = None;
+                    words.refusal.take_if(|refusal| refusal.n <= n);
                 });
                 if is_news {
                     counter!("relay_signal_messages_total").increment(1);

@@ -3,12 +3,14 @@
 //! The record (`record.rs`) decides what is stored; this decides what is worth asking it, and what a client is told:
 //!
 //! ```text
-//! message n -> in step? sealed? within the rate? -> append -> ack n
-//!                |         |          |               \-----> err n, and frames above n are dropped until n comes again
-//!              4500      4400       err n
+//! message n -> sealed? in step? within the rate? -> append -> ack n
+//!                |        |           |               \-----> err n, and frames above n are dropped until n comes again
+//!              4400     4500        err n
 //! ```
+//!
+//! Invariant: only the message that is next is ever refused, so that what an `err` names is never stored.
 
-use std::time::Duration;
+use std::{cmp::Ordering, time::Duration};
 
 use sovereign_relay_protocol::{
     id::InstanceId,
@@ -47,9 +49,10 @@ struct Side {
 /// A connection that has the slot, as far as this replica knows.
 struct Live {
     epoch: u64,
+    /// The first message that is not known to be stored.
     next: u64,
-    /// The message that was refused and has not come again.
-    refused: Option<u64>,
+    /// Whether it was refused and has not come again.
+    is_refused: bool,
     e2e: EndToEnd,
     instance: InstanceId,
 }
@@ -59,6 +62,8 @@ struct Live {
 pub(crate) enum Verdict {
     /// Ask the store to keep it.
     Append,
+    /// Acknowledge: everything up to this one was stored before.
+    Repeat(u64),
     /// Say nothing: it comes again.
     Skip,
     /// Not now.
@@ -97,7 +102,7 @@ impl SessionState {
         side.live = Some(Live {
             epoch: bound.epoch,
             next: bound.next,
-            refused: None,
+            is_refused: false,
             e2e: bound.settings.e2e,
             instance: bound.instance,
         });
@@ -135,10 +140,11 @@ impl SessionState {
         if n == 0 || (live.e2e == EndToEnd::Required && !content.is_sealed()) {
             return Verdict::Close(CloseCode::Malformed);
         }
-        match live.refused {
-            Some(refused) if n > refused => return Verdict::Skip,
-            _ if n > live.next => return Verdict::Close(CloseCode::OutOfStep),
-            _ => {}
+        match n.cmp(&live.next) {
+            Ordering::Less => return Verdict::Repeat(live.next - 1),
+            Ordering::Greater if live.is_refused => return Verdict::Skip,
+            Ordering::Greater => return Verdict::Close(CloseCode::OutOfStep),
+            Ordering::Equal => {}
         }
         match bucket.take(now.mono) {
             Ok(()) => Verdict::Append,
@@ -164,14 +170,11 @@ impl SessionState {
             return Answer::Close(CloseCode::Replaced);
         };
         match outcome {
-            Ok(Appended::Stored) => {
-                live.refused = None;
+            Ok(appended @ (Appended::Stored | Appended::Duplicate)) => {
+                // A duplicate was stored when the store could not say so any more.
+                live.is_refused = false;
                 live.next = n + 1;
-                Answer::Ack(n, true)
-            }
-            Ok(Appended::Duplicate) => {
-                live.refused = None;
-                Answer::Ack(live.next - 1, false)
+                Answer::Ack(n, *appended == Appended::Stored)
             }
             Ok(Appended::MailboxFull) => Answer::Refuse(live.refuse(Refused::MailboxFull, n, MAILBOX_RETRY)),
             Ok(Appended::OutOfStep) => Answer::Close(CloseCode::OutOfStep),
@@ -198,7 +201,7 @@ impl SessionState {
 
 impl Live {
     fn refuse(&mut self, code: Refused, n: u64, retry: Duration) -> Refusal {
-        self.refused = Some(n);
+        self.is_refused = true;
         Refusal { code, n, retry }
     }
 }

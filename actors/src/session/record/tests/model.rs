@@ -1,12 +1,13 @@
 //! Two clients do anything in any order, lose sockets and answers, and send again what was not acknowledged. A plain
 //! list of what was stored says what each page must get.
 
-use std::collections::VecDeque;
-
 use proptest::prelude::*;
 use sovereign_relay_protocol::limits::MAILBOX_BYTES;
 
 use super::*;
+
+mod client;
+use client::Client;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -44,32 +45,6 @@ enum Step {
     },
 }
 
-/// A client, and what is true of its slot.
-#[derive(Default)]
-struct Client {
-    connection: u128,
-    attempt: u64,
-    socket: Option<u64>,
-    written: u64,
-    outbox: VecDeque<(u64, String)>,
-    /// Highest `seq` that this page has, and the generation it believes its peer to be.
-    seen: u64,
-    peer: Option<u32>,
-    /// Epochs whose sockets the client has given up.
-    ghosts: Vec<u64>,
-    /// The secret and the epoch that have the slot.
-    bound: Option<u128>,
-    holder: Option<u64>,
-    generation: u32,
-    stored: u64,
-    lost: Option<Now>,
-    has_left: bool,
-    binds: Vec<(Duration, bool)>,
-    /// What was stored for it: generation and content of each. What it acknowledged.
-    log: Vec<(u32, Option<String>)>,
-    acknowledged: usize,
-}
-
 struct World {
     record: SessionRecord,
     now: Now,
@@ -77,36 +52,6 @@ struct World {
     b: Client,
     pages: u128,
     closes: Option<Duration>,
-}
-
-impl Client {
-    fn waiting(&self) -> (usize, usize) {
-        let waiting = self.log.iter().skip(self.acknowledged);
-        let messages = waiting.filter_map(|(_, content)| content.as_ref());
-        messages.fold((0, 0), |(count, bytes), content| {
-            (count + 1, bytes + content.len())
-        })
-    }
-
-    fn presence(&self, now: Now) -> (PeerState, u32) {
-        let state = match (self.holder, self.lost) {
-            _ if self.generation == 0 => PeerState::Absent,
-            _ if self.has_left => PeerState::Left,
-            (Some(_), _) | (None, None) => PeerState::Online,
-            (None, Some(lost)) => match now.mono - lost.mono {
-                time if time < Duration::from_secs(2) => PeerState::Online,
-                time if time < Duration::from_secs(30) => PeerState::Away,
-                _ => PeerState::Left,
-            },
-        };
-        (state, self.generation)
-    }
-
-    fn binds_of_last_minute(&self, is_load: bool, now: Now) -> usize {
-        let counts =
-            |(at, load): &&(Duration, bool)| *load == is_load && now.mono - *at < Duration::from_secs(60);
-        self.binds.iter().filter(counts).count()
-    }
 }
 
 impl World {
@@ -400,11 +345,11 @@ fn steps() -> impl Strategy<Value = Vec<(Slot, Step)>> {
         2 => Just(Step::Drop),
         4 => (any::<usize>(), any::<usize>()).prop_map(|(pick, act)| Step::Ghost { pick, act }),
         2 => Just(Step::Reload),
-        6 => (1usize..50, lengths).prop_map(|(count, length)| Step::Write { count, length }),
+        6 => (1usize..60, lengths).prop_map(|(count, length)| Step::Write { count, length }),
         6 => prop::bool::weighted(0.7).prop_map(|is_heard| Step::Flush { is_heard }),
         6 => (1usize..100_000).prop_map(|bytes| Step::Receive { bytes }),
         3 => Just(Step::Ack),
-        1 => Just(Step::Bye),
+        2 => Just(Step::Bye),
         4 => (0u64..20_000).prop_map(|millis| Step::Wait { millis }),
     ];
     let slot = prop_oneof![Just(Slot::A), Just(Slot::B)];
@@ -412,6 +357,8 @@ fn steps() -> impl Strategy<Value = Vec<(Slot, Step)>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
     #[test]
     fn whatever_happens_every_page_gets_every_message_once_and_in_order(steps in steps()) {
         let mut world = World::new();
