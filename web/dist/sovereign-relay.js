@@ -1582,7 +1582,6 @@ function nothing2() {
 
 // src/leg.ts
 var CANDIDATES_MAX = 256;
-var NEGOTIATION_ID_BYTES = 9;
 var Leg = class {
   peerConnection;
   #owner;
@@ -1604,6 +1603,10 @@ var Leg = class {
   get bound() {
     return this.#remote !== void 0;
   }
+  /** Something was negotiated or tried: it can't serve another peer connection. */
+  get used() {
+    return this.bound || this.#local !== "";
+  }
   /** True when this offer comes from another `RTCPeerConnection` than the one we are bound to. */
   isFromAnother(value) {
     const description = readDescription("offer", value);
@@ -1612,6 +1615,23 @@ var Leg = class {
   /** Stops, for good. What is under way leads to nothing any more. */
   retire() {
     this.#listening.abort();
+  }
+  /** Makes an offer, unless another negotiation is under way. */
+  async offer() {
+    const connection = this.peerConnection;
+    if (this.#retired || connection.signalingState !== "stable") {
+      return;
+    }
+    const negotiation = this.#owner.nameNegotiation();
+    this.#local = negotiation;
+    try {
+      await connection.setLocalDescription();
+    } catch {
+      this.#owner.report("offer_failed");
+      return;
+    }
+    this.#offered = negotiation;
+    this.#sendDescription("offer", negotiation);
   }
   /** Takes a message of the peer. */
   async take({ kind, negotiation, value }) {
@@ -1641,7 +1661,7 @@ var Leg = class {
       connection.addEventListener(type, listener, { signal });
     };
     on("negotiationneeded", () => {
-      this.#owner.enqueue(() => this.#offer());
+      this.#owner.wantsOffer(this);
     });
     on("icecandidate", (event) => {
       const { candidate } = event;
@@ -1652,22 +1672,6 @@ var Leg = class {
         this.#owner.failed();
       }
     });
-  }
-  async #offer() {
-    const connection = this.peerConnection;
-    if (this.#retired || connection.signalingState !== "stable") {
-      return;
-    }
-    const negotiation = toBase64Url(randomBytes(NEGOTIATION_ID_BYTES));
-    this.#local = negotiation;
-    try {
-      await connection.setLocalDescription();
-    } catch {
-      this.#owner.report("offer_failed");
-      return;
-    }
-    this.#offered = negotiation;
-    this.#sendDescription("offer", negotiation);
   }
   async #takeOffer(negotiation, description) {
     if (description === void 0) {
@@ -1770,6 +1774,11 @@ function originOf(sdp) {
 }
 
 // src/connect.ts
+var PAIRING = "pairing";
+var KINDS = /* @__PURE__ */ new Set(["offer", "answer", "candidate", PAIRING]);
+var UNNAMED = "unnamed";
+var NAME_BYTES = 9;
+var NAMED = /^pairing-[A-Za-z0-9_-]{12}(?=$|[.])/;
 function connect(peerConnection, session) {
   return new Connection(peerConnection, session);
 }
@@ -1782,6 +1791,9 @@ var Connection = class extends Emitter {
   #iceServers = [];
   /** Of the peer, the page load that the leg talks to. */
   #load;
+  #pairing;
+  /** The polite side has something to offer, and waits for the first word of the other. */
+  #waiting = false;
   #closed = false;
   /** @internal Use {@link connect}. */
   constructor(source, session) {
@@ -1808,6 +1820,9 @@ var Connection = class extends Emitter {
     ];
     this.#enqueue(async () => {
       await welcomed;
+      if (this.#decides) {
+        this.#namePairing();
+      }
     });
     this.#leg = this.#begin(typeof source === "function" ? source() : source);
     session.start();
@@ -1830,15 +1845,16 @@ var Connection = class extends Emitter {
   }
   #owner() {
     return {
-      polite: () => this.#session.slot === "b",
+      polite: () => !this.#decides,
       send: (message) => {
         this.#send(message);
       },
       report: (problem) => {
         this.#report(problem);
       },
-      enqueue: (job) => {
-        this.#enqueue(job);
+      nameNegotiation: () => `${this.#pairing ?? ""}.${randomName()}`,
+      wantsOffer: (leg) => {
+        this.#enqueue(() => this.#offer(leg));
       },
       failed: () => {
         this.#session.refreshIce();
@@ -1846,38 +1862,81 @@ var Connection = class extends Emitter {
       }
     };
   }
+  async #offer(leg) {
+    if (leg === this.#leg) {
+      this.#waiting = this.#pairing === void 0;
+      await (this.#waiting ? void 0 : leg.offer());
+    }
+  }
   async #take(message) {
-    const { kind, load } = message;
-    if (kind !== "offer" && kind !== "answer" && kind !== "candidate") {
+    const { kind, load, negotiation } = message;
+    if (!KINDS.has(kind)) {
       return;
     }
     if (this.#load !== void 0 && load !== this.#load) {
       this.#restart();
     }
     this.#load = load;
+    if (!this.#belongs(negotiation)) {
+      return;
+    }
     if (kind === "offer" && this.#leg.isFromAnother(message.value)) {
       this.#renew();
     }
     await this.#leg.take(message);
+    if (this.#waiting) {
+      await this.#offer(this.#leg);
+    }
+  }
+  /** Whether this negotiation is for our leg; the polite side makes that so. */
+  #belongs(negotiation) {
+    const [pairing] = NAMED.exec(negotiation) ?? [this.#pairing ?? UNNAMED];
+    if (pairing === this.#pairing) {
+      return true;
+    }
+    if (this.#decides || this.#leg.used && !this.#renew()) {
+      return false;
+    }
+    this.#pairing = pairing;
+    return true;
   }
   /** The peer's page load that we talked to is gone. */
   #restart() {
     this.#load = void 0;
-    if (this.#leg.bound) {
-      this.#renew();
+    const replace = this.#decides ? this.#leg.bound : this.#leg.used;
+    if (replace && !this.#renew()) {
+      return;
+    }
+    if (!this.#decides) {
+      this.#pairing = void 0;
+    } else if (replace) {
+      this.#namePairing();
     } else {
+      this.#tellPairing();
       this.#leg.offerAgain();
     }
   }
+  #namePairing() {
+    this.#pairing = `pairing-${randomName()}`;
+    this.#tellPairing();
+  }
+  #tellPairing() {
+    this.#send({ kind: PAIRING, negotiation: this.#pairing ?? UNNAMED, value: null });
+  }
+  get #decides() {
+    return this.#session.slot === "a";
+  }
+  /** A new leg in place of the one before; false when we were given only one connection. */
   #renew() {
     if (typeof this.#source !== "function") {
       this.#report("needs_new_connection");
-      return;
+      return false;
     }
     this.#leg.retire();
     this.#leg.peerConnection.close();
     this.#leg = this.#begin(this.#source());
     this.emit({ type: "replaced", peerConnection: this.#leg.peerConnection });
+    return true;
   }
   #send(message) {
     this.#session.send(message).catch(() => {
@@ -1907,6 +1966,9 @@ var Connection = class extends Emitter {
     this.#queue = this.#queue.then(() => this.#closed ? void 0 : job());
   }
 };
+function randomName() {
+  return toBase64Url(randomBytes(NAME_BYTES));
+}
 
 // src/mood.ts
 async function moodOf(peerConnection) {

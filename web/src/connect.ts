@@ -1,20 +1,38 @@
 /**
  * Connects an `RTCPeerConnection` through a session: `connect(() => new RTCPeerConnection(), session)`.
  *
- * The role comes with the relay's welcome, so both sides call the same thing. When the peer reloads its page, a
- * connection to the page that is gone can't be mended (other keys), so a new one is made and negotiated.
+ * The role comes with the relay's welcome, so both sides call the same thing. When a page reloads, the other side's
+ * connection to the page that is gone can't be mended (other keys), so both need a new one, and have to agree on which
+ * belong together while messages of the old ones still arrive. The impolite side decides: it names a *pairing*, tells
+ * it before anything else, and names another one when the peer's page is another. Every negotiation carries the name.
  *
- *     session "restart" | a message of another page load | an offer of another RTCPeerConnection -> new leg
+ *     impolite: begin -> name a pairing; peer reloaded, and ours is bound -> new leg, new pairing
+ *               message of another pairing -> dropped
+ *     polite:   message of another pairing -> new leg for it, unless ours is unused; no offer before the first
  *
- * Invariant: everything that changes a negotiation runs one after the other, in the order in which it came.
+ * A peer that doesn't use this helper names no pairings. Its messages are for the leg that is there; an offer of another
+ * `RTCPeerConnection` of it makes a new one.
+ *
+ * Invariant: everything that changes a negotiation runs one after the other, in the order in which it came; and both
+ * sides end up with the pairing that the impolite side named last, since its messages come in order.
  */
 
+import { randomBytes, toBase64Url } from "./bytes.js";
 import { Emitter } from "./emitter.js";
 import type { SignalMessage } from "./envelope.js";
 import type { IceServer } from "./frames.js";
 import { Leg, type LegOwner, type LegProblem } from "./leg.js";
 import type { Session } from "./session.js";
 import type { MessageEvent } from "./session-types.js";
+
+/** Tells the name of a pairing. */
+const PAIRING = "pairing";
+/** The kinds of message that are ours; all others are the application's. */
+const KINDS = new Set(["offer", "answer", "candidate", PAIRING]);
+/** Of a peer that names none. */
+const UNNAMED = "unnamed";
+const NAME_BYTES = 9;
+const NAMED = /^pairing-[A-Za-z0-9_-]{12}(?=$|[.])/;
 
 /** Makes an `RTCPeerConnection` with all that it shall carry: channels, tracks, listeners. */
 export type MakePeerConnection = () => RTCPeerConnection;
@@ -53,6 +71,9 @@ export class Connection extends Emitter<ConnectionEvents> {
   #iceServers: readonly IceServer[] = [];
   /** Of the peer, the page load that the leg talks to. */
   #load: number | undefined;
+  #pairing: string | undefined;
+  /** The polite side has something to offer, and waits for the first word of the other. */
+  #waiting = false;
   #closed = false;
 
   /** @internal Use {@link connect}. */
@@ -81,6 +102,9 @@ export class Connection extends Emitter<ConnectionEvents> {
     // Nothing before the welcome: the relay may have TURN servers for the first gathering.
     this.#enqueue(async () => {
       await welcomed;
+      if (this.#decides) {
+        this.#namePairing();
+      }
     });
     this.#leg = this.#begin(typeof source === "function" ? source() : source);
     session.start();
@@ -107,15 +131,16 @@ export class Connection extends Emitter<ConnectionEvents> {
 
   #owner(): LegOwner {
     return {
-      polite: () => this.#session.slot === "b",
+      polite: () => !this.#decides,
       send: (message) => {
         this.#send(message);
       },
       report: (problem) => {
         this.#report(problem);
       },
-      enqueue: (job) => {
-        this.#enqueue(job);
+      nameNegotiation: () => `${this.#pairing ?? ""}.${randomName()}`,
+      wantsOffer: (leg) => {
+        this.#enqueue(() => this.#offer(leg));
       },
       failed: () => {
         this.#session.refreshIce();
@@ -124,40 +149,88 @@ export class Connection extends Emitter<ConnectionEvents> {
     };
   }
 
+  async #offer(leg: Leg): Promise<void> {
+    if (leg === this.#leg) {
+      this.#waiting = this.#pairing === undefined;
+      await (this.#waiting ? undefined : leg.offer());
+    }
+  }
+
   async #take(message: MessageEvent): Promise<void> {
-    const { kind, load } = message;
-    if (kind !== "offer" && kind !== "answer" && kind !== "candidate") {
+    const { kind, load, negotiation } = message;
+    if (!KINDS.has(kind)) {
       return; // The application's own.
     }
     if (this.#load !== undefined && load !== this.#load) {
       this.#restart();
     }
     this.#load = load;
+    if (!this.#belongs(negotiation)) {
+      return;
+    }
     if (kind === "offer" && this.#leg.isFromAnother(message.value)) {
       this.#renew();
     }
     await this.#leg.take(message);
+    if (this.#waiting) {
+      await this.#offer(this.#leg);
+    }
+  }
+
+  /** Whether this negotiation is for our leg; the polite side makes that so. */
+  #belongs(negotiation: string): boolean {
+    const [pairing] = NAMED.exec(negotiation) ?? [this.#pairing ?? UNNAMED];
+    if (pairing === this.#pairing) {
+      return true;
+    }
+    if (this.#decides || (this.#leg.used && !this.#renew())) {
+      return false;
+    }
+    this.#pairing = pairing;
+    return true;
   }
 
   /** The peer's page load that we talked to is gone. */
   #restart(): void {
     this.#load = undefined;
-    if (this.#leg.bound) {
-      this.#renew();
+    const replace = this.#decides ? this.#leg.bound : this.#leg.used;
+    if (replace && !this.#renew()) {
+      return;
+    }
+    if (!this.#decides) {
+      this.#pairing = undefined;
+    } else if (replace) {
+      this.#namePairing();
     } else {
+      this.#tellPairing();
       this.#leg.offerAgain();
     }
   }
 
-  #renew(): void {
+  #namePairing(): void {
+    this.#pairing = `pairing-${randomName()}`;
+    this.#tellPairing();
+  }
+
+  #tellPairing(): void {
+    this.#send({ kind: PAIRING, negotiation: this.#pairing ?? UNNAMED, value: null });
+  }
+
+  get #decides(): boolean {
+    return this.#session.slot === "a";
+  }
+
+  /** A new leg in place of the one before; false when we were given only one connection. */
+  #renew(): boolean {
     if (typeof this.#source !== "function") {
       this.#report("needs_new_connection");
-      return;
+      return false;
     }
     this.#leg.retire();
     this.#leg.peerConnection.close();
     this.#leg = this.#begin(this.#source());
     this.emit({ type: "replaced", peerConnection: this.#leg.peerConnection });
+    return true;
   }
 
   #send(message: SignalMessage): void {
@@ -191,4 +264,8 @@ export class Connection extends Emitter<ConnectionEvents> {
   #enqueue(job: () => Promise<void> | void): void {
     this.#queue = this.#queue.then(() => (this.#closed ? undefined : job()));
   }
+}
+
+function randomName(): string {
+  return toBase64Url(randomBytes(NAME_BYTES));
 }

@@ -9,12 +9,10 @@
  * gathered for. On a collision of offers the polite side's is rolled back; the impolite side ignores the other's.
  */
 
-import { randomBytes, toBase64Url } from "./bytes.js";
 import type { SignalMessage } from "./envelope.js";
 
 /** No browser gathers so many for one description. */
 const CANDIDATES_MAX = 256;
-const NEGOTIATION_ID_BYTES = 9;
 
 /** What went wrong with one message. The negotiation goes on without it. */
 export type LegProblem =
@@ -33,8 +31,10 @@ export interface LegOwner {
   polite(): boolean;
   send(message: SignalMessage): void;
   report(problem: LegProblem): void;
-  /** Runs `job` when everything before it is done. */
-  enqueue(job: () => Promise<void>): void;
+  /** A name for a new negotiation. */
+  nameNegotiation(): string;
+  /** There is something to negotiate: the owner calls `offer` when it is the time. */
+  wantsOffer(leg: Leg): void;
   /** ICE found no way, or no longer has one. */
   failed(): void;
 }
@@ -63,6 +63,11 @@ export class Leg {
     return this.#remote !== undefined;
   }
 
+  /** Something was negotiated or tried: it can't serve another peer connection. */
+  get used(): boolean {
+    return this.bound || this.#local !== "";
+  }
+
   /** True when this offer comes from another `RTCPeerConnection` than the one we are bound to. */
   isFromAnother(value: unknown): boolean {
     const description = readDescription("offer", value);
@@ -72,6 +77,24 @@ export class Leg {
   /** Stops, for good. What is under way leads to nothing any more. */
   retire(): void {
     this.#listening.abort();
+  }
+
+  /** Makes an offer, unless another negotiation is under way. */
+  async offer(): Promise<void> {
+    const connection = this.peerConnection;
+    if (this.#retired || connection.signalingState !== "stable") {
+      return; // When it is stable again the browser asks again, if there is still need.
+    }
+    const negotiation = this.#owner.nameNegotiation();
+    this.#local = negotiation;
+    try {
+      await connection.setLocalDescription();
+    } catch {
+      this.#owner.report("offer_failed");
+      return;
+    }
+    this.#offered = negotiation;
+    this.#sendDescription("offer", negotiation);
   }
 
   /** Takes a message of the peer. */
@@ -104,7 +127,7 @@ export class Leg {
       connection.addEventListener(type, listener, { signal });
     };
     on("negotiationneeded", () => {
-      this.#owner.enqueue(() => this.#offer());
+      this.#owner.wantsOffer(this);
     });
     on("icecandidate", (event) => {
       const { candidate } = event as RTCPeerConnectionIceEvent;
@@ -116,23 +139,6 @@ export class Leg {
         this.#owner.failed();
       }
     });
-  }
-
-  async #offer(): Promise<void> {
-    const connection = this.peerConnection;
-    if (this.#retired || connection.signalingState !== "stable") {
-      return; // When it is stable again the browser asks again, if there is still need.
-    }
-    const negotiation = toBase64Url(randomBytes(NEGOTIATION_ID_BYTES));
-    this.#local = negotiation;
-    try {
-      await connection.setLocalDescription();
-    } catch {
-      this.#owner.report("offer_failed");
-      return;
-    }
-    this.#offered = negotiation;
-    this.#sendDescription("offer", negotiation);
   }
 
   async #takeOffer(negotiation: string, description: Description | undefined): Promise<void> {

@@ -96,6 +96,27 @@ for (const slot of ["a", "b"] as const) {
   }
 }
 
+test("reloads of both sides among cut sockets end connected", async () => {
+  for (let seed = 1; seed <= 60; seed += 1) {
+    const world = new World();
+    let count = 0;
+    world.relay.cutBeforeAck = () => (count += 1) % (2 + (seed % 9)) === 0;
+    const peers = { a: new Peer(world, "a", true), b: new Peer(world, "b", seed % 2 === 0) };
+    for (let round = 0; round < 6; round += 1) {
+      for (let turn = (seed * (round + 3)) % 11; turn > 0; turn -= 1) {
+        await world.turn();
+      }
+      const slot = (seed + round) % 4 === 0 ? "a" : "b";
+      peers[slot].connection.close();
+      peers[slot].current.close();
+      peers[slot] = new Peer(world, slot, slot === "a" || seed % 2 === 0);
+    }
+    await world.until(() => areConnected(peers.a, peers.b), `the connection, seed ${seed}`);
+    await world.pass(500);
+    assert.ok(areConnected(peers.a, peers.b), `still connected, seed ${seed}`);
+  }
+});
+
 async function reload(slot: "a" | "b", wants: "both" | "reloading" | "staying", turns: number): Promise<void> {
   const world = new World();
   const other = slot === "a" ? "b" : "a";

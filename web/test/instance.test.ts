@@ -189,5 +189,5 @@ test("capabilities need no key; rotating and withdrawing do", async () => {
   assert.deepEqual(await told({ body: rotation }).rotateKey({ graceSeconds: 0 }), { ok: true, value: rotation });
   assert.deepEqual(seen[0]?.body, { graceSeconds: 0 });
   assert.deepEqual(await told({ status: 204 }).withdraw(), { ok: true, value: undefined });
-  assert.equal(seen[0]?.authorization, "Bearer key.of.instance");
+  assert.equal(seen[0].authorization, "Bearer key.of.instance");
 });

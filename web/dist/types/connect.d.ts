@@ -1,12 +1,20 @@
 /**
  * Connects an `RTCPeerConnection` through a session: `connect(() => new RTCPeerConnection(), session)`.
  *
- * The role comes with the relay's welcome, so both sides call the same thing. When the peer reloads its page, a
- * connection to the page that is gone can't be mended (other keys), so a new one is made and negotiated.
+ * The role comes with the relay's welcome, so both sides call the same thing. When a page reloads, the other side's
+ * connection to the page that is gone can't be mended (other keys), so both need a new one, and have to agree on which
+ * belong together while messages of the old ones still arrive. The impolite side decides: it names a *pairing*, tells
+ * it before anything else, and names another one when the peer's page is another. Every negotiation carries the name.
  *
- *     session "restart" | a message of another page load | an offer of another RTCPeerConnection -> new leg
+ *     impolite: begin -> name a pairing; peer reloaded, and ours is bound -> new leg, new pairing
+ *               message of another pairing -> dropped
+ *     polite:   message of another pairing -> new leg for it, unless ours is unused; no offer before the first
  *
- * Invariant: everything that changes a negotiation runs one after the other, in the order in which it came.
+ * A peer that doesn't use this helper names no pairings. Its messages are for the leg that is there; an offer of another
+ * `RTCPeerConnection` of it makes a new one.
+ *
+ * Invariant: everything that changes a negotiation runs one after the other, in the order in which it came; and both
+ * sides end up with the pairing that the impolite side named last, since its messages come in order.
  */
 import { Emitter } from "./emitter.js";
 import { type LegProblem } from "./leg.js";

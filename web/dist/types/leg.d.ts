@@ -22,8 +22,10 @@ export interface LegOwner {
     polite(): boolean;
     send(message: SignalMessage): void;
     report(problem: LegProblem): void;
-    /** Runs `job` when everything before it is done. */
-    enqueue(job: () => Promise<void>): void;
+    /** A name for a new negotiation. */
+    nameNegotiation(): string;
+    /** There is something to negotiate: the owner calls `offer` when it is the time. */
+    wantsOffer(leg: Leg): void;
     /** ICE found no way, or no longer has one. */
     failed(): void;
 }
@@ -33,10 +35,14 @@ export declare class Leg {
     constructor(peerConnection: RTCPeerConnection, owner: LegOwner);
     /** A description of the peer is applied: this leg is bound to the peer's page load. */
     get bound(): boolean;
+    /** Something was negotiated or tried: it can't serve another peer connection. */
+    get used(): boolean;
     /** True when this offer comes from another `RTCPeerConnection` than the one we are bound to. */
     isFromAnother(value: unknown): boolean;
     /** Stops, for good. What is under way leads to nothing any more. */
     retire(): void;
+    /** Makes an offer, unless another negotiation is under way. */
+    offer(): Promise<void>;
     /** Takes a message of the peer. */
     take({ kind, negotiation, value }: SignalMessage): Promise<void>;
     /** Offers again what the peer's earlier page load can't have answered. */

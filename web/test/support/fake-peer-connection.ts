@@ -94,6 +94,10 @@ export class FakePeerConnection extends EventTarget {
       this.#settle();
     }
     this.#boundTo = origin;
+    if (description.sdp.includes("a=end-of-candidates")) {
+      [this.#remoteCandidates, this.#remoteEnded] = [1, true];
+      this.#check();
+    }
   }
 
   async addIceCandidate(candidate?: RTCIceCandidateInit): Promise<void> {
@@ -140,6 +144,11 @@ export class FakePeerConnection extends EventTarget {
       this.#tell({ ...init, toJSON: () => init });
     }
     this.#tell(null);
+    if (this.localDescription !== null) {
+      // As in a browser, the description grows with what was gathered.
+      const sdp = `${this.localDescription.sdp}a=candidate:1\r\na=end-of-candidates\r\n`;
+      this.localDescription = { type: this.localDescription.type, sdp };
+    }
   }
 
   #tell(candidate: unknown): void {

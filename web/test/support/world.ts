@@ -10,8 +10,8 @@ import { newSecret } from "../../src/signal-seal.js";
 import { RelayDouble } from "./relay-double.js";
 
 const TURN_MS = 50;
-/** A simulated hour. */
-const TURNS_MAX = 72_000;
+/** A quarter of a simulated hour. */
+const TURNS_MAX = 18_000;
 
 export const SECRET = newSecret();
 
