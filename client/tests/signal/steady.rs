@@ -201,3 +201,26 @@ async fn a_message_is_acknowledged_when_the_application_takes_it_and_not_before(
     ));
     assert_eq!(peer.frame().await, ClientFrame::Ack { seq: 1 });
 }
+
+#[tokio::test]
+async fn an_application_that_is_behind_is_not_flooded_and_misses_nothing() {
+    let server = Server::start().await;
+    let invitation = server.invitation();
+    let trust = Trust::system().unwrap();
+    let mut connection = Connection::open(&invitation.url, invitation.ticket, &trust).unwrap();
+    let (mut peer, _) = server.welcome(welcome(Slot::A, 1, 0)).await;
+    for seq in 1..=600 {
+        peer.say(&delivered(seq, Opaque::new(seq.to_string()))).await;
+    }
+    peer.say(&ServerFrame::Ping).await;
+    let mut heard = 0;
+    while heard < 600 {
+        if let Some(ConnectionEvent::Message { content, .. }) = soon(connection.next()).await {
+            heard += 1;
+            assert_eq!(content.expose(), heard.to_string());
+        }
+    }
+    // The ping was read only after some had been taken, and those were acknowledged.
+    assert!(matches!(peer.frame().await, ClientFrame::Ack { .. }));
+    while peer.frame().await != ClientFrame::Pong {}
+}
