@@ -57,6 +57,17 @@ need_curl() {
   fi
 }
 
+# And others ask a real TURN server whether it takes the credentials that the relay gives out.
+need_coturn() {
+  if ! command -v turnserver >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    step "installing coturn" install_package coturn
+  fi
+  if ! command -v turnserver >/dev/null; then
+    echo "coturn is needed for the tests of TURN credentials; see https://github.com/coturn/coturn" >&2
+    exit 1
+  fi
+}
+
 # A walk through the tree that names a file which is gone sends its reader astray.
 check_paths() {
   local gone=0 path root

@@ -168,7 +168,9 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
     let push = PushHalf::start(&config, &ports, &records.store)?;
     let signal = SignalHalf::start(&config, &ports, &records.authority, &lifecycle);
     let limits = Arc::new(AddressLimits::new());
-    let services = Data::new(services(&config, &ports, &records, &push, &limits, &lifecycle));
+    let services = Data::new(services(
+        &config, &ports, &records, &push, &signal, &limits, &lifecycle,
+    ));
     let public = listen_public(&config, &ports, services.clone(), signal.upgrades.clone())?;
     let admin = listen_admin(
         &config,
@@ -218,6 +220,7 @@ impl RunningRelay {
                 info!("reloading credentials and limits; any other change needs a restart");
                 config.warnings.iter().for_each(|warning| warn!("{warning}"));
                 self.push.reload(&config);
+                self.signal.reload(&config);
             }
             Err(error) => error!(%error, "the configuration can't be read, everything stays as it was"),
         }
@@ -275,6 +278,7 @@ fn services(
     ports: &Ports,
     records: &Records,
     push: &PushHalf,
+    signal: &SignalHalf,
     addresses: &Arc<AddressLimits>,
     lifecycle: &Lifecycle,
 ) -> Services {
@@ -283,6 +287,7 @@ fn services(
         entropy: ports.entropy.clone(),
         authority: records.authority.clone(),
         pushes: Arc::new(push.registry.clone()),
+        signaling: signal.services(config, ports, &records.authority, &push.registry),
         addresses: addresses.clone(),
         bodies: BodyBudget::new(ports.tuning.bodies),
         providers: push.built.providers.clone(),

@@ -51,6 +51,10 @@ pub const SECRET_BYTES_GOOD: usize = 32;
 
 /// The operator's own ceiling of a default limit: beyond it the number is a typing error.
 pub const PUSHES_PER_MINUTE_MAX: u32 = 1_000_000;
+/// The same for what is counted in signaling.
+pub const SIGNAL_RATE_MAX: u32 = 1_000_000;
+/// And for the memory of waiting messages.
+pub const MAILBOXES_MAX: usize = 1 << 40;
 /// Most threads of one kind: beyond it the number is a typing error.
 pub const THREADS_MAX: usize = 1024;
 /// Longest alert title, in characters: it takes room from every payload.

@@ -1,7 +1,8 @@
 //! Sovereign Relay: adapters and composition around the decisions in `actors/`.
 //!
 //! In the order data flows: [`cli`] and [`config`] say what is wanted, [`app`] puts the parts together, [`http`]
-//! takes requests in, [`auth`] says who asks, [`limit`] and [`store`] keep what must be shared or outlive a restart,
+//! takes requests in, [`auth`] says who asks, [`signaling`] makes and ends sessions and [`turn`] gives out credentials
+//! of a TURN server, [`limit`] and [`store`] keep what must be shared or outlive a restart,
 //! [`provider`] talks to APNs, FCM and WNS, [`telemetry`] and [`shutdown`] are for the operator.
 
 pub mod admin;
@@ -18,6 +19,8 @@ pub mod limit;
 pub mod playground;
 pub mod provider;
 pub mod shutdown;
+pub mod signaling;
 pub mod store;
 pub mod telemetry;
+pub mod turn;
 pub mod ws;

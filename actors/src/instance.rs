@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! Ask -> admit -> [key: begin, recall task -> Recalled] -> decide -> lane task -> Settled -> settle -> reply
+//! Consult -> the state answers (signaling)
 //! Refresh -> read the standing -> acknowledge         tick -> write use, clean, leave when idle         Close
 //! ```
 //!
@@ -37,6 +38,7 @@ pub(crate) mod kit;
 pub(crate) mod memory;
 pub(crate) mod pressure;
 pub(crate) mod records;
+pub mod signal;
 pub(crate) mod state;
 pub(crate) mod work;
 
@@ -51,6 +53,9 @@ use crate::{
     push::{Answered, LaneJob, Push, Refusal, TurnKey},
     registry::slots::Slots,
 };
+
+/// Questions that wait for the standing to be read, which takes milliseconds: more than a minute's budget of them.
+const QUESTIONS: usize = 256;
 
 /// One instance's actor.
 pub(crate) struct InstanceActor {
@@ -68,14 +73,25 @@ pub(crate) struct InstanceActor {
 }
 
 /// ```text
-/// Unread (pushes wait) --read--> Known <--refresh, retry-- Unsure (the store could not tell)
+/// Unread (pushes and questions wait) --read--> Known <--refresh, retry-- Unsure (the store could not tell)
 ///                      --failed--------------------------> Unsure
 /// ```
 enum StandingPhase {
-    Unread { waiting: VecDeque<Pending> },
+    Unread {
+        waiting: VecDeque<Pending>,
+        questions: Vec<Question>,
+    },
     Known,
     Unsure,
 }
+
+/// A question that the state answers at once. One that is dropped, its asker asks again.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Consult(pub(crate) Question);
+
+/// See [`Consult`].
+pub(crate) type Question = Box<dyn FnOnce(&mut InstanceState, Now) + Send>;
 
 /// The registry closes; no push is under way. Acknowledged when the last write has begun.
 #[derive(Message)]
@@ -87,6 +103,7 @@ impl InstanceActor {
         let state = InstanceState::new(instance, kit.rules.clone(), kit.clock.now());
         let standing = StandingPhase::Unread {
             waiting: VecDeque::new(),
+            questions: Vec::new(),
         };
         Self {
             instance,
@@ -250,7 +267,7 @@ impl Handler<Ask> for InstanceActor {
 
     fn handle(&mut self, Ask(pending): Ask, ctx: &mut Context<Self>) {
         self.guarded(ctx, |actor, ctx| match &mut actor.standing {
-            StandingPhase::Unread { waiting } => waiting.push_back(pending),
+            StandingPhase::Unread { waiting, .. } => waiting.push_back(pending),
             StandingPhase::Known | StandingPhase::Unsure => actor.ask(pending, ctx),
         });
     }
@@ -281,6 +298,21 @@ impl Handler<Settled> for InstanceActor {
                 actor.write_suspension(suspension);
             }
             // Dropping it answers the caller.
+        });
+    }
+}
+
+impl Handler<Consult> for InstanceActor {
+    type Result = ();
+
+    fn handle(&mut self, Consult(question): Consult, ctx: &mut Context<Self>) {
+        self.guarded(ctx, |actor, _| match &mut actor.standing {
+            StandingPhase::Unread { questions, .. } => {
+                if questions.len() < QUESTIONS {
+                    questions.push(question);
+                }
+            }
+            StandingPhase::Known | StandingPhase::Unsure => question(&mut actor.state, actor.kit.clock.now()),
         });
     }
 }

@@ -190,6 +190,8 @@ pub struct Standing {
     pub sent: u64,
     /// Operator's limit in pushes a minute (and burst); `None` = default.
     pub per_minute: Option<u32>,
+    /// The operator's word on TURN credentials; `None` = none was said.
+    pub turn: Option<bool>,
     /// Suspended until, and why; `until` `None` = until the operator resumes it.
     pub suspension: Option<Suspension>,
 }

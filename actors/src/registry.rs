@@ -28,6 +28,7 @@ use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 mod config;
+mod consult;
 pub(crate) mod directory;
 pub(crate) mod door;
 pub(crate) mod slots;

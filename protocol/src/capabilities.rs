@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::platform::Platform;
+use crate::{platform::Platform, signal::session::SessionLimits};
 
 /// 200 of `GET /v1/capabilities`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -56,6 +56,10 @@ pub struct Signaling {
     /// Where frames wait for their peer, if anything carries them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
+    /// What a session may carry, if anything carries them.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", schema(value_type = SessionLimits))]
+    pub limits: Option<SessionLimits>,
 }
 
 /// What a waiting signaling frame outlives.
@@ -100,6 +104,24 @@ mod tests {
     fn a_relay_without_signaling_lists_no_subprotocol_and_no_durability() {
         let json = serde_json::to_value(Signaling::default()).unwrap();
         assert_eq!(json, serde_json::json!({"subprotocols": []}));
+    }
+
+    #[test]
+    fn the_limits_of_sessions_stand_beside_the_subprotocols() {
+        let signaling = Signaling {
+            subprotocols: vec!["sovereign.signal.v1".to_owned()],
+            durability: Some(Durability::Memory),
+            limits: Some(SessionLimits::default()),
+        };
+        let json = serde_json::to_value(&signaling).unwrap();
+        assert_eq!(json["durability"], "memory");
+        assert_eq!(json["frameBytes"], 32 * 1024);
+        assert_eq!(serde_json::from_value::<Signaling>(json).unwrap(), signaling);
+        let none = serde_json::json!({"subprotocols": []});
+        assert_eq!(
+            serde_json::from_value::<Signaling>(none).unwrap(),
+            Signaling::default()
+        );
     }
 
     #[test]

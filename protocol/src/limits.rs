@@ -110,6 +110,10 @@ pub const SILENCE_SECONDS: u64 = 60;
 pub const SESSIONS_PER_INSTANCE: u32 = 500;
 /// Sessions that one instance makes in a minute.
 pub const SESSIONS_PER_MINUTE: u32 = 120;
+/// TURN credentials that are given out for one instance's slots in a minute.
+pub const TURN_PER_MINUTE: u32 = 30;
+/// Longest life of TURN credentials, in seconds: a session's. A TURN server looks at it when it allocates, not after.
+pub const TURN_SECONDS: u64 = 600;
 /// Most bytes in all mailboxes of one instance.
 pub const INSTANCE_MAILBOX_BYTES: usize = 32 * 1024 * 1024;
 /// Most bytes in all mailboxes.

@@ -28,6 +28,7 @@ const PER_MINUTE: u32 = 10_000_000;
 const EXPECTED_SUSPENSION: &str =
     "send {\"reason\": 1 to 200 characters, \"seconds\": 1 to 316224000 (absent: until resumed)}";
 const EXPECTED_LIMIT: &str = "send {\"perMinute\": 1 to 10000000, or null for the default}";
+const EXPECTED_TURN: &str = "send {\"turn\": true, false, or null to take the word back}";
 const EXPECTED_PAGE: &str = "after must be an instance id and limit 1 to 500";
 
 #[derive(Deserialize)]
@@ -61,7 +62,15 @@ struct WantedLimit {
     per_minute: Option<u32>,
 }
 
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedTurn {
+    /// Null takes the operator's word back; absent is a mistake.
+    #[serde(deserialize_with = "present")]
+    turn: Option<bool>,
+}
+
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(deserializer)
 }
 
@@ -126,6 +135,7 @@ pub(super) async fn revoke(
         .authority
         .revoke(instance, admin.services.now())
         .await?;
+    admin.services.signaling.end_instance(instance).await;
     refreshed(&admin, instance).await
 }
 
@@ -142,6 +152,19 @@ pub(super) async fn limit(
         return Err(ApiError::invalid(EXPECTED_LIMIT));
     }
     admin.services.authority.set_limit(instance, per_minute).await?;
+    refreshed(&admin, instance).await
+}
+
+pub(super) async fn turn(
+    request: HttpRequest,
+    id: Path<String>,
+    payload: Payload,
+    admin: Data<Admin>,
+) -> Result<HttpResponse, ApiError> {
+    let instance = parse_id(&request, &id)?;
+    let body = admin.body(&request, payload, limits::BODY_BYTES).await?;
+    let WantedTurn { turn } = parse(&body, EXPECTED_TURN)?;
+    admin.services.authority.set_turn(instance, turn).await?;
     refreshed(&admin, instance).await
 }
 

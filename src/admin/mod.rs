@@ -78,6 +78,7 @@ fn routes(config: &mut ServiceConfig) {
         .service(post("/instances/{id}/resume", web::post().to(instances::resume)).1)
         .service(post("/instances/{id}/revoke", web::post().to(instances::revoke)).1)
         .service(post("/instances/{id}/limit", web::post().to(instances::limit)).1)
+        .service(post("/instances/{id}/turn", web::post().to(instances::turn)).1)
         .wrap(from_fn(authorize));
     config
         .service(get("/metrics", readable().to(metrics)).1)

@@ -33,5 +33,9 @@ pub(super) async fn import(
 ) -> Result<HttpResponse, ApiError> {
     let body = admin.body(&request, payload, IMPORT_BYTES).await?;
     let imported = admin.services.authority.import_revocations(&body).await?;
+    for instance in imported.ended {
+        admin.services.signaling.end_instance(instance).await;
+    }
+    let imported = imported.entries;
     Ok(HttpResponse::Ok().json(Imported { imported }))
 }

@@ -120,6 +120,7 @@ fn registry_config(config: &Config, providers: &Providers) -> RegistryConfig {
         default_environment: providers.default_environment,
         channel_rule: providers.channel_rule.clone(),
         per_minute: config.limits.pushes_per_minute,
+        sessions_per_minute: config.signaling.sessions_per_minute,
         ..RegistryConfig::default()
     }
 }

@@ -3,8 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use metrics::gauge;
-use sovereign_relay_actors::{now::Now, session::registry::Sessions};
-use sovereign_relay_protocol::{redacted::Redacted, signal::id::ConnectionId};
+use sovereign_relay_actors::{now::Now, registry::Registry, session::registry::Sessions};
+use sovereign_relay_protocol::{
+    redacted::Redacted,
+    signal::{id::ConnectionId, session::SessionLimits},
+};
 use tokio::task::JoinSet;
 
 use super::{Ports, count, threads};
@@ -12,8 +15,10 @@ use crate::{
     auth::Authority,
     config::Config,
     shutdown::Lifecycle,
-    store::sessions::{SessionBounds, memory::MemorySessions},
-    ws::{Endpoint, Guard, Guest, Ice, Rejection, door::Door, upgrade::Upgrades},
+    signaling::Signaling,
+    store::sessions::memory::MemorySessions,
+    turn::{Ice, Turn},
+    ws::{Endpoint, Guard, Guest, Rejection, door::Door, upgrade::Upgrades},
 };
 
 /// How often what has expired is freed. A session that is over is never seen, swept or not.
@@ -27,6 +32,7 @@ pub(super) struct SignalHalf {
     pub(super) sessions: Sessions,
     pub(super) store: Arc<MemorySessions>,
     pub(super) upgrades: Arc<Upgrades>,
+    turn: Arc<Turn>,
     upkeep: JoinSet<()>,
 }
 
@@ -37,31 +43,40 @@ impl SignalHalf {
         authority: &Arc<Authority>,
         lifecycle: &Lifecycle,
     ) -> Self {
-        let store = Arc::new(MemorySessions::new(SessionBounds::default(), ports.clock.clone()));
+        let store = Arc::new(MemorySessions::new(config.signaling.bounds, ports.clock.clone()));
         let sessions = Sessions::start(
             threads(config.listen.arbiters),
             store.clone(),
             ports.clock.clone(),
         );
+        let turn = Arc::new(Turn::new(
+            config.signaling.turn.clone().ok(),
+            config.signaling.turn_per_minute,
+            authority.clone(),
+        ));
         let endpoint = Arc::new(Endpoint {
             clock: ports.clock.clone(),
             entropy: ports.entropy.clone(),
             sessions: sessions.clone(),
-            guard: Arc::new(Tickets(authority.clone())),
+            guard: Arc::new(Gate {
+                authority: authority.clone(),
+                turn: turn.clone(),
+            }),
             door: Door::new(),
         });
         let upgrades = Arc::new(Upgrades {
             endpoint: endpoint.clone(),
             lifecycle: lifecycle.clone(),
             trusted_proxies: config.proxies.trusted.clone(),
-            allowed_origins: Vec::new(),
+            allowed_origins: config.signaling.allowed_origins.clone(),
             authority: authority.clone(),
         });
-        let upkeep = upkeep(store.clone(), endpoint);
+        let upkeep = upkeep(store.clone(), endpoint, turn.clone());
         Self {
             sessions,
             store,
             upgrades,
+            turn,
             upkeep,
         }
     }
@@ -79,6 +94,31 @@ impl SignalHalf {
         }
     }
 
+    /// What the HTTP side works with.
+    pub(super) fn services(
+        &self,
+        config: &Config,
+        ports: &Ports,
+        authority: &Arc<Authority>,
+        instances: &Registry,
+    ) -> Signaling {
+        Signaling {
+            store: self.store.clone(),
+            sessions: self.sessions.clone(),
+            permits: Arc::new(instances.clone()),
+            turn_for: config.signaling.turn_for,
+            authority: authority.clone(),
+            entropy: ports.entropy.clone(),
+            limits: SessionLimits::default(),
+            public_url: config.listen.public_url.clone(),
+        }
+    }
+
+    /// Takes over what a reload may change: the TURN server and its secret.
+    pub(super) fn reload(&self, wanted: &Config) {
+        self.turn.reload(wanted.signaling.turn.clone().ok());
+    }
+
     /// Asks every connection to leave, spread over the time that the stop has for it.
     pub(super) fn leave(&self, grace: Duration) {
         self.sessions.leave(grace.saturating_add(LEAVING));
@@ -91,7 +131,7 @@ impl SignalHalf {
     }
 }
 
-fn upkeep(store: Arc<MemorySessions>, endpoint: Arc<Endpoint>) -> JoinSet<()> {
+fn upkeep(store: Arc<MemorySessions>, endpoint: Arc<Endpoint>, turn: Arc<Turn>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let mut turns = tokio::time::interval(SWEEP);
@@ -99,22 +139,26 @@ fn upkeep(store: Arc<MemorySessions>, endpoint: Arc<Endpoint>) -> JoinSet<()> {
             turns.tick().await;
             store.sweep();
             endpoint.door.clean(endpoint.clock.now());
+            turn.clean(endpoint.clock.now());
         }
     });
     tasks
 }
 
 /// Who gets in: whoever has a ticket of this relay whose instance was not revoked.
-struct Tickets(Arc<Authority>);
+struct Gate {
+    authority: Arc<Authority>,
+    turn: Arc<Turn>,
+}
 
-impl Guard for Tickets {
+impl Guard for Gate {
     fn admit(&self, ticket: &Redacted, connection: &ConnectionId, now: Now) -> Result<Guest, Rejection> {
         let claims = self
-            .0
+            .authority
             .tickets()
             .verify(ticket.expose(), now.unix)
             .map_err(|_| Rejection::BadTicket)?;
-        if self.0.is_gone(claims.instance) {
+        if self.authority.is_gone(claims.instance) {
             return Err(Rejection::Revoked);
         }
         Ok(Guest {
@@ -122,11 +166,20 @@ impl Guard for Tickets {
             incarnation: claims.incarnation,
             slot: claims.slot,
             instance: claims.instance,
-            connection: self.0.derived().connection_hash(claims.session, *connection),
+            connection: self
+                .authority
+                .derived()
+                .connection_hash(claims.session, *connection),
         })
     }
 
-    fn ice(&self, _guest: &Guest, _turn: bool, _now: Now) -> Ice {
-        Ice::default()
+    fn ice(&self, guest: &Guest, turn: bool, now: Now) -> Ice {
+        if !turn {
+            return Ice::default();
+        }
+        // Without credentials peers may still find a direct way, so one too many is no error.
+        self.turn
+            .vend(guest.instance, guest.session, guest.slot, now)
+            .unwrap_or_default()
     }
 }

@@ -347,4 +347,4 @@ fn presented(invite: Option<&Redacted>) -> Result<InviteHash, EnrollError> {
 }
 
 #[cfg(test)]
-pub(in crate::auth) mod tests;
+pub(crate) mod tests;

@@ -22,5 +22,5 @@ pub use authority::{Authority, Caller, Enrollment};
 pub use derived::DerivedKeys;
 pub use error::{EnrollError, KeyError, RotateError, WithdrawError};
 pub use keys::{SecretError, SecretWarning, Secrets};
-pub use operator::{ImportError, InstanceView, InviteView, OperatorError, SuspensionView};
+pub use operator::{ImportError, Imported, InstanceView, InviteView, OperatorError, SuspensionView};
 pub use tickets::{TicketClaims, TicketError, Tickets};

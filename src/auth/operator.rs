@@ -61,6 +61,9 @@ pub struct InstanceView {
     /// Operator's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_minute: Option<u32>,
+    /// Operator's word on TURN credentials; absent: none was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<bool>,
     /// Suspended now, or was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<SuspensionView>,
@@ -93,6 +96,15 @@ pub struct InviteView {
     pub created_at: UnixMillis,
     /// When it lapses.
     pub expires_at: UnixMillis,
+}
+
+/// What an import brought.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Imported {
+    /// Entries that it had.
+    pub entries: usize,
+    /// Instances that were not revoked before.
+    pub ended: Vec<InstanceId>,
 }
 
 /// Why an operator's wish was not carried out.
@@ -142,6 +154,11 @@ impl Authority {
         per_minute: Option<u32>,
     ) -> Result<(), OperatorError> {
         Ok(self.store.set_limit(instance, per_minute).await?)
+    }
+
+    /// Says whether peers in an instance's sessions may be given TURN credentials; `None` takes the word back.
+    pub async fn set_turn(&self, instance: InstanceId, turn: Option<bool>) -> Result<(), OperatorError> {
+        Ok(self.store.set_turn(instance, turn).await?)
     }
 
     /// A page of records in the order of ids, after `after`; at most [`crate::store::RECORDS_PAGE`].
@@ -218,14 +235,25 @@ impl Authority {
         serde_json::to_vec(&export).unwrap_or_default()
     }
 
-    /// Joins an export into the list; says how many entries it had.
-    pub async fn import_revocations(&self, json: &[u8]) -> Result<usize, ImportError> {
+    /// Joins an export into the list.
+    pub async fn import_revocations(&self, json: &[u8]) -> Result<Imported, ImportError> {
         let entries = parse_export(json).map_err(ImportError::Malformed)?;
+        let is_new_end = |(instance, entry): &&(InstanceId, Entry)| {
+            matches!(entry.state, State::Gone(_)) && !self.is_gone(*instance)
+        };
+        let ended = entries
+            .iter()
+            .filter(is_new_end)
+            .map(|(instance, _)| *instance)
+            .collect();
         for step in entries.chunks(IMPORT_STEP) {
             self.take_in(step.to_vec(), false).await?;
         }
         tracing::info!(entries = entries.len(), "revocations imported");
-        Ok(entries.len())
+        Ok(Imported {
+            entries: entries.len(),
+            ended,
+        })
     }
 }
 
@@ -276,6 +304,7 @@ fn view(record: Record, entry: Option<&Entry>) -> InstanceView {
         sent: record.sent,
         last_used_at: record.last_used_at,
         per_minute: record.per_minute,
+        turn: record.turn,
         suspension: record
             .suspension
             .map(|Suspension { until, reason }| SuspensionView { until, reason }),

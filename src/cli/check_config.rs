@@ -4,6 +4,7 @@
 //! from fields that are public by type.
 
 use serde::Serialize;
+use sovereign_relay_actors::instance::signal::TurnFor;
 use sovereign_relay_protocol::{
     capabilities::PerPlatform,
     platform::{Environment, Platform},
@@ -66,6 +67,7 @@ pub(crate) struct Report {
     drain_grace_ms: u128,
     platforms: PerPlatform<Switch>,
     signaling: Switch,
+    turn: Switch,
     test_endpoints: bool,
     warnings: Vec<String>,
 }
@@ -117,9 +119,10 @@ impl Report {
                 windows: platform(config, Platform::Windows),
             },
             signaling: Switch {
-                on: false,
-                detail: "not in this version".to_owned(),
+                on: true,
+                detail: signaling(config),
             },
+            turn: turn(config),
             test_endpoints: config.allow_test_endpoints,
             warnings: config.warnings.clone(),
         }
@@ -161,13 +164,14 @@ impl Report {
         lines.concat()
     }
 
-    fn switches(&self) -> [(&'static str, &Switch); 5] {
+    fn switches(&self) -> [(&'static str, &Switch); 6] {
         [
             ("ios", &self.platforms.ios),
             ("android", &self.platforms.android),
             ("macos", &self.platforms.macos),
             ("windows", &self.platforms.windows),
             ("signaling", &self.signaling),
+            ("turn", &self.turn),
         ]
     }
 
@@ -248,6 +252,34 @@ fn detail(config: &Config, platform: Platform) -> String {
                 config.wns.channel_rule.host_suffix
             )
         }
+    }
+}
+
+fn signaling(config: &Config) -> String {
+    let origins = &config.signaling.allowed_origins;
+    let pages = if origins.is_empty() {
+        "pages of any origin".to_owned()
+    } else {
+        format!("pages of {}", origins.join(", "))
+    };
+    format!("sessions in memory, which a restart ends; {pages}")
+}
+
+fn turn(config: &Config) -> Switch {
+    let given_to = match config.signaling.turn_for {
+        TurnFor::None => "for nobody: RELAY_TURN_FOR is none",
+        TurnFor::Allowed => "for instances that `instances turn allow` named",
+        TurnFor::All => "for every instance but those that `instances turn deny` named",
+    };
+    match &config.signaling.turn {
+        Err(off) => Switch {
+            on: false,
+            detail: off.to_string(),
+        },
+        Ok(servers) => Switch {
+            on: config.signaling.turn_for != TurnFor::None,
+            detail: format!("{}; {given_to}", servers.turn.join(", ")),
+        },
     }
 }
 

@@ -26,6 +26,10 @@ pub(crate) enum Command {
     ///
     /// More than the default also takes it out of the limit and the turn that young instances of one address share.
     Limit(Limit),
+    /// Say whether peers in an instance's signaling sessions get TURN credentials
+    ///
+    /// Without a word, RELAY_TURN_FOR decides. `deny` holds whatever it says.
+    Turn(Turn),
 }
 
 /// `instances list`.
@@ -74,6 +78,37 @@ pub(crate) struct Limit {
     per_minute: PerMinute,
 }
 
+/// `instances turn`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Turn {
+    /// The word
+    #[arg(value_enum)]
+    word: Word,
+    #[command(flatten)]
+    one: One,
+}
+
+/// The operator's word.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Word {
+    /// It gets them
+    Allow,
+    /// It gets none
+    Deny,
+    /// RELAY_TURN_FOR decides
+    Default,
+}
+
+impl Word {
+    fn turn(self) -> Option<bool> {
+        match self {
+            Self::Allow => Some(true),
+            Self::Deny => Some(false),
+            Self::Default => None,
+        }
+    }
+}
+
 /// A limit, or the relay's default.
 #[derive(Clone, Copy, Debug)]
 struct PerMinute(Option<u32>);
@@ -96,6 +131,11 @@ struct Suspension<'a> {
 #[serde(rename_all = "camelCase")]
 struct WantedLimit {
     per_minute: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct WantedTurn {
+    turn: Option<bool>,
 }
 
 /// A change that needs no more words.
@@ -123,6 +163,10 @@ pub(crate) async fn run(command: Command) -> Result<(), CommandError> {
                 },
             )
             .await
+        }
+        Command::Turn(Turn { word, one }) => {
+            let turn = word.turn();
+            change(&one, "turn", &WantedTurn { turn }).await
         }
     }
 }

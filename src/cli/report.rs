@@ -24,6 +24,11 @@ pub(crate) fn instance(view: &InstanceView) -> String {
     let limit = view
         .per_minute
         .map_or_else(|| "default".to_owned(), |limit| format!("{limit} a minute"));
+    let turn = match view.turn {
+        Some(true) => "allowed",
+        Some(false) => "denied",
+        None => "default",
+    };
     let lines = [
         ("instance", view.instance_id.to_string()),
         ("name", text_or_dash(view.name.as_deref())),
@@ -32,6 +37,7 @@ pub(crate) fn instance(view: &InstanceView) -> String {
         ("last used", time_or_dash(view.last_used_at)),
         ("sent", view.sent.to_string()),
         ("limit", limit),
+        ("turn", turn.to_owned()),
         ("state", state(view)),
     ];
     lines
@@ -95,6 +101,7 @@ mod tests {
             sent: 7,
             last_used_at: None,
             per_minute: None,
+            turn: None,
             suspension: Some(SuspensionView {
                 until: Some(UnixMillis(86_400_000)),
                 reason: "dead tokens".to_owned(),

@@ -151,5 +151,12 @@ fn check_config_says_what_is_off_and_why() {
         text.contains("android     off  FCM_SERVICE_ACCOUNT_JSON is not set"),
         "{text}"
     );
-    assert!(text.contains("signaling   off  not in this version"), "{text}");
+    assert!(
+        text.contains("signaling   on   sessions in memory, which a restart ends; pages of any origin"),
+        "{text}"
+    );
+    assert!(
+        text.contains("turn        off  TURN_URIS, TURN_SECRET are not set"),
+        "{text}"
+    );
 }

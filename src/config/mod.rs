@@ -16,6 +16,7 @@ pub mod fcm;
 pub mod listen;
 pub mod operation;
 pub mod setting;
+pub mod signaling;
 pub mod source;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -34,6 +35,7 @@ pub use self::{
     fcm::{Fcm, ServiceAccount},
     listen::Listen,
     operation::{Admin, Limits, LogFormat, Logging, Proxies, Storage, Timeouts, Tls},
+    signaling::Signaling,
     source::{File, Flags, Sources},
     wns::{Wns, WnsCredential, WnsIdentity},
 };
@@ -53,6 +55,8 @@ pub struct Config {
     pub fcm: Fcm,
     /// Windows.
     pub wns: Wns,
+    /// Signaling.
+    pub signaling: Signaling,
     /// Limits of instances.
     pub limits: Limits,
     /// Times.
@@ -90,6 +94,7 @@ impl Config {
             apns: Apns::load(sources, allow_test)?,
             fcm: Fcm::load(sources, allow_test)?,
             wns: Wns::load(sources, allow_test)?,
+            signaling: Signaling::load(sources)?,
             limits: Limits::load(sources)?,
             timeouts: Timeouts::load(sources)?,
             storage: Storage::load(sources)?,
@@ -128,13 +133,7 @@ impl Config {
 
 /// Settings that would change what the relay promises must not be ignored in silence.
 fn refuse_later_versions(sources: &Sources<'_>) -> Result<(), ConfigError> {
-    const SIGNALING: &str = "signaling, which TURN belongs to,";
-    let later = [
-        (setting::REDIS_URL, "sharing state between replicas through Redis"),
-        (setting::TURN_URIS, SIGNALING),
-        (setting::TURN_SECRET, SIGNALING),
-        (setting::TURN_FOR, SIGNALING),
-    ];
+    let later = [(setting::REDIS_URL, "sharing state between replicas through Redis")];
     for (setting, what) in later {
         if sources.get(&setting)?.is_some() {
             return Err(ConfigError::NotInThisVersion {
@@ -179,7 +178,7 @@ fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
     warnings
 }
 
-/// Platforms that somebody began to configure, and Apple apps without a key or a key without an app.
+/// Platforms, and a TURN server, that somebody began to configure, and Apple apps without a key or a key without an app.
 fn partial_platforms(config: &Config) -> Vec<String> {
     let apns = &config.apns;
     let has_topic = apns.ios_topic.is_some() || apns.macos_topic.is_some();
@@ -217,5 +216,12 @@ fn partial_platforms(config: &Config) -> Vec<String> {
         .err()
         .into_iter()
         .for_each(|off| tell("windows", off, false));
+    config
+        .signaling
+        .turn
+        .as_ref()
+        .err()
+        .into_iter()
+        .for_each(|off| tell("TURN", off, false));
     lines
 }

@@ -144,6 +144,27 @@ settings! {
         "hosts that Windows channel URIs may name: this one and those below it",
     );
     PUSHES_PER_MINUTE = plain("RELAY_PUSHES_PER_MINUTE", "600", "pushes a minute of each instance, and the burst");
+    ALLOWED_ORIGINS = plain(
+        "RELAY_ALLOWED_ORIGINS",
+        "any",
+        "comma list of web origins whose pages may open signaling connections",
+    );
+    SESSIONS_PER_INSTANCE = plain("RELAY_SESSIONS_PER_INSTANCE", "500", "live signaling sessions of each instance");
+    SESSIONS_PER_MINUTE = plain("RELAY_SESSIONS_PER_MINUTE", "120", "signaling sessions each instance may make a minute");
+    INSTANCE_MAILBOXES = plain("RELAY_INSTANCE_MAILBOXES", "32MiB", "waiting signaling messages of each instance");
+    MAILBOXES = plain("RELAY_MAILBOXES", "256MiB", "waiting signaling messages of all instances together");
+    TURN_URIS = plain("TURN_URIS", "TURN is off", "comma list of stun:, turn: and turns: URIs of your TURN server");
+    TURN_SECRET = secret(
+        "TURN_SECRET",
+        "TURN is off",
+        "secret shared with the TURN server (coturn: static-auth-secret); of two with a comma the first signs",
+    );
+    TURN_FOR = plain(
+        "RELAY_TURN_FOR",
+        "allowed",
+        "whose sessions get TURN credentials: none, allowed (by `instances turn allow`) or all",
+    );
+    TURN_PER_MINUTE = plain("RELAY_TURN_PER_MINUTE", "30", "TURN credentials a minute for the sessions of each instance");
     PUSH_DEADLINE = plain("RELAY_PUSH_DEADLINE", "10s", "time one push may take, retries included: 1s to 17s, with RELAY_DRAIN_GRACE at most 17s");
     DRAIN_GRACE = plain("RELAY_DRAIN_GRACE", "5s", "time between the stop signal and the last accepted request: 0s to 15s, with RELAY_PUSH_DEADLINE at most 17s");
     DATA_DIR = plain(
@@ -165,9 +186,6 @@ settings! {
         "RELAY_ALLOW_TEST_ENDPOINTS",
         "for simulators: provider URLs may be plain http, loopback, private, on any port",
     );
-    TURN_URIS = plain("TURN_URIS", "none", "not in this version: refused");
-    TURN_SECRET = secret("TURN_SECRET", "none", "not in this version: refused");
-    TURN_FOR = plain("RELAY_TURN_FOR", "none", "not in this version: refused");
 }
 
 #[cfg(test)]

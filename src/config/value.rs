@@ -79,6 +79,34 @@ fn parse_duration(text: &str) -> Option<Duration> {
     }
 }
 
+/// An amount of memory within `range`: `32MiB`, `512KiB`, or plain bytes.
+pub(crate) fn bytes(range: RangeInclusive<usize>) -> impl FnOnce(&str) -> Result<usize, String> {
+    move |text| {
+        let parsed = parse_bytes(text.trim()).filter(|parsed| range.contains(parsed));
+        parsed.ok_or_else(|| {
+            format!(
+                "must be an amount like 32MiB, 512KiB or plain bytes, {} to {}",
+                range.start(),
+                range.end()
+            )
+        })
+    }
+}
+
+fn parse_bytes(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: usize = number.parse().ok()?;
+    let unit = match unit.trim_start() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
 /// Text of 1 to `most` characters, none of them a control character.
 pub(crate) fn label(most: usize) -> impl FnOnce(&str) -> Result<String, String> {
     move |text| {
@@ -143,6 +171,32 @@ mod tests {
     }
 
     #[test]
+    fn amounts_of_memory_carry_their_unit() {
+        let any = || 1..=usize::MAX;
+        for (text, amount) in [
+            ("7", 7),
+            (" 2KiB ", 2048),
+            ("32 MiB", 32 << 20),
+            ("1GiB", 1 << 30),
+            ("5B", 5),
+        ] {
+            assert_eq!(bytes(any())(text), Ok(amount), "{text}");
+        }
+        for text in [
+            "",
+            "MiB",
+            "1MB",
+            "1.5MiB",
+            "-1",
+            "0",
+            "99999999999999999999",
+            "18446744073709551615GiB",
+        ] {
+            assert!(bytes(any())(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn switches_are_words_and_nothing_else() {
         assert_eq!(switch("TRUE"), Ok(true));
         assert_eq!(switch("0"), Ok(false));
@@ -155,6 +209,7 @@ mod tests {
             let _ = (switch(&text), address(&text), port(&text), threads(&text), identifier(&text));
             let _ = duration(Duration::ZERO..=Duration::MAX)(&text);
             let _ = number(1..=5)(&text);
+            let _ = bytes(1..=5)(&text);
             let _ = label(5)(&text);
         }
     }

@@ -3,11 +3,12 @@
 use actix_web::{HttpResponse, web::Data};
 use sovereign_relay_actors::ports::{Providers, PushProvider};
 use sovereign_relay_protocol::{
-    capabilities::{Capabilities, PerPlatform, PushLimits, Signaling},
+    capabilities::{Capabilities, Durability, PerPlatform, PushLimits, Signaling},
     envelope::{self, AlertTitles},
     limits,
     platform::{Environment, Platform},
     redacted::Redacted,
+    signal::SUBPROTOCOL,
 };
 
 use crate::http::services::Services;
@@ -24,7 +25,7 @@ use crate::http::services::Services;
 pub(crate) async fn capabilities(services: Data<Services>) -> HttpResponse {
     HttpResponse::Ok().json(Capabilities {
         platforms: PerPlatform::of(|platform| is_configured(&services.providers, platform)),
-        signaling: Signaling::default(),
+        signaling: signaling(&services),
         limits: push_limits(&services),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
@@ -43,6 +44,14 @@ fn provider_of(providers: &Providers, platform: Platform) -> &dyn PushProvider {
             Environment::Production => providers.apns_production.as_ref(),
             Environment::Sandbox => providers.apns_sandbox.as_ref(),
         },
+    }
+}
+
+fn signaling(services: &Services) -> Signaling {
+    Signaling {
+        subprotocols: vec![SUBPROTOCOL.to_owned()],
+        durability: Some(Durability::Memory),
+        limits: Some(services.signaling.limits),
     }
 }
 

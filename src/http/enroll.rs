@@ -99,5 +99,6 @@ pub(crate) async fn withdraw(
     services.spend_enrollment(services.address(&request)?)?;
     services.authority.withdraw(holder.caller, services.now()).await?;
     services.pushes.refresh(holder.caller.instance).await;
+    services.signaling.end_instance(holder.caller.instance).await;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -10,17 +10,19 @@ use actix_web::{
     HttpResponse, HttpResponseBuilder, ResponseError,
     http::{StatusCode, header},
 };
-use sovereign_relay_actors::push::Refusal;
+use sovereign_relay_actors::{instance::signal::SessionRefusal, ports::StoreError, push::Refusal};
 use sovereign_relay_protocol::{
     batch::{BatchResult, InvalidBatch},
     enroll::{InvalidEnroll, InvalidRotate},
     error::{ErrorBody, ErrorCode},
     push::InvalidPush,
+    signal::session::SessionRequestError,
 };
 
 use crate::{
     auth::{EnrollError, ImportError, KeyError, OperatorError, RotateError, WithdrawError},
     limit::bodies::NoRoom,
+    signaling::CreateError,
 };
 
 /// Hint where nothing better is known: a caller that comes back then does no harm.
@@ -344,6 +346,52 @@ impl From<Refusal> for ApiError {
             Refusal::Draining => Self::draining(),
             Refusal::Internal => Self::internal(),
         }
+    }
+}
+
+impl From<SessionRequestError> for ApiError {
+    fn from(error: SessionRequestError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+/// A session store that failed. Its cause was logged where it happened.
+impl From<StoreError> for ApiError {
+    fn from(_: StoreError) -> Self {
+        Self::store(ErrorCode::Overloaded)
+    }
+}
+
+impl From<SessionRefusal> for ApiError {
+    fn from(refusal: SessionRefusal) -> Self {
+        match refusal {
+            SessionRefusal::Suspended { retry_after } => {
+                Self::new(ErrorCode::Suspended, refusal.to_string()).retry_after(retry_after)
+            }
+            SessionRefusal::TooOften { retry_after } => {
+                Self::new(ErrorCode::RateLimited, refusal.to_string()).retry_after(retry_after)
+            }
+            SessionRefusal::Draining => Self::draining(),
+            SessionRefusal::Unavailable => Self::new(ErrorCode::Overloaded, refusal.to_string()),
+        }
+    }
+}
+
+impl From<CreateError> for ApiError {
+    fn from(error: CreateError) -> Self {
+        let code = match error {
+            CreateError::Refused(refusal) => return refusal.into(),
+            CreateError::Store(error) => return error.into(),
+            CreateError::Ticket(cause) => {
+                tracing::error!(%cause, "a ticket could not be signed");
+                return Self::internal();
+            }
+            CreateError::Full => ErrorCode::SessionFull,
+            CreateError::Conflict => ErrorCode::SettingsConflict,
+            CreateError::TooMany => ErrorCode::RateLimited,
+            CreateError::Overloaded => ErrorCode::Overloaded,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) mod openapi;
 pub(crate) mod push;
 pub(crate) mod server;
 pub mod services;
+pub(crate) mod sessions;
 mod unread;
 
 #[cfg(test)]
@@ -138,8 +139,13 @@ fn routes(config: &mut ServiceConfig) {
 }
 
 /// Every path and what answers there. Nothing public is registered anywhere else.
-fn resources() -> [(&'static str, Resource); 10] {
+fn resources() -> [(&'static str, Resource); 12] {
     let enrollment = web::delete().to(enroll::withdraw);
+    let (one_session, session) = only(
+        "GET, HEAD, DELETE",
+        "/v1/signal/sessions/{id}",
+        readable().to(sessions::show),
+    );
     [
         post("/v1/enroll", web::post().to(enroll::enroll)),
         post("/v1/keys/rotate", web::post().to(enroll::rotate)),
@@ -147,6 +153,8 @@ fn resources() -> [(&'static str, Resource); 10] {
         get("/v1/capabilities", readable().to(capabilities::capabilities)),
         post("/v1/push", web::post().to(push::push)),
         post("/v1/push/batch", web::post().to(batch::push_batch)),
+        post("/v1/signal/sessions", web::post().to(sessions::create)),
+        (one_session, session.route(web::delete().to(sessions::end))),
         get("/api/health", readable().to(health::api_health)),
         get("/livez", readable().to(health::livez)),
         get("/readyz", readable().to(health::readyz)),

@@ -30,6 +30,7 @@ use crate::{
         bodies::{BodyKind, BodyShare},
     },
     shutdown::Lifecycle,
+    signaling::Signaling,
 };
 
 /// Where pushes go: the registry of instances, or a double in tests.
@@ -55,6 +56,8 @@ pub struct Services {
     pub authority: Arc<Authority>,
     /// Pushes.
     pub pushes: Arc<dyn Pushes>,
+    /// Sessions.
+    pub signaling: Signaling,
     /// Enrollment budgets of client addresses.
     pub addresses: Arc<AddressLimits>,
     /// Memory for request bodies.

@@ -2,15 +2,19 @@
 //! addresses, of memory for request bodies, and the outcomes remembered for idempotency keys. Here the ones of a
 //! single node, in memory.
 //!
+//! [`permits`] is the other direction: what the instances' actors say of signaling.
+//!
 //! Called by the instances' actors through their ports ([`shared`], [`outcomes`]) and by `http` ([`addresses`],
 //! [`bodies`]). The composition root calls each one's `clean` on a timer: nothing here starts a task.
 
 pub mod addresses;
 pub mod bodies;
 pub mod outcomes;
+pub mod permits;
 pub mod shared;
 
 pub use addresses::AddressLimits;
 pub use bodies::{BodyBounds, BodyBudget};
 pub use outcomes::EmbeddedOutcomes;
+pub use permits::Permits;
 pub use shared::EmbeddedLimits;

@@ -31,7 +31,7 @@ macro_rules! store_contract {
             invites_are_listed_until_they_expire_and_bounded,
             an_unused_record_lapses_after_seven_days,
             a_used_record_lapses_ninety_days_after_its_last_use,
-            the_operators_limit_and_a_running_suspension_outlive_the_record,
+            the_operators_word_and_a_running_suspension_outlive_the_record,
             what_has_expired_is_forgotten,
             an_entry_goes_long_after_its_last_secret,
         );

@@ -8,7 +8,7 @@
 //! auth, actors -> dyn Store -> embedded (redb in the data directory)
 //! ```
 //!
-//! Invariant: what a call acknowledges about revocations, rotations, invites, suspensions and limits survives a
+//! Invariant: what a call acknowledges about revocations, rotations, invites, suspensions, limits and TURN survives a
 //! crash at any moment afterwards. Use counters ([`InstanceStore::note_use`]) may lose their last minute.
 //!
 //! No decision is made here: a rotation is decided by `auth` on the entry it read and written with
@@ -54,6 +54,8 @@ pub struct Record {
     pub last_used_at: Option<UnixMillis>,
     /// Operator's limit in pushes a minute.
     pub per_minute: Option<u32>,
+    /// Operator's word on TURN credentials.
+    pub turn: Option<bool>,
     /// Operator's or abuse policy's.
     pub suspension: Option<Suspension>,
 }
@@ -70,6 +72,7 @@ impl Record {
             sent: 0,
             last_used_at: None,
             per_minute: None,
+            turn: None,
             suspension: None,
         }
     }
@@ -172,6 +175,13 @@ pub trait Store: InstanceStore {
         &self,
         instance: InstanceId,
         per_minute: Option<u32>,
+    ) -> BoxFuture<'static, Result<(), StoreError>>;
+
+    /// Replaces the operator's word on TURN credentials; `None` = none. Makes a record where there is none.
+    fn set_turn(
+        &self,
+        instance: InstanceId,
+        turn: Option<bool>,
     ) -> BoxFuture<'static, Result<(), StoreError>>;
 
     /// The whole revocation list, at start.

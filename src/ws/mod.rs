@@ -21,11 +21,7 @@ use sovereign_relay_actors::{
 use sovereign_relay_protocol::{
     id::InstanceId,
     redacted::Redacted,
-    signal::{
-        frame::IceServer,
-        id::{ConnectionId, SessionId, Slot},
-    },
-    time::UnixMillis,
+    signal::id::{ConnectionId, SessionId, Slot},
 };
 
 mod connection;
@@ -36,6 +32,8 @@ mod socket;
 pub(crate) mod upgrade;
 
 use door::Door;
+
+use crate::turn::Ice;
 
 /// What the endpoint works with. Made once, shared by all workers.
 pub struct Endpoint {
@@ -82,15 +80,6 @@ pub enum Rejection {
     BadTicket,
     /// Its instance was revoked.
     Revoked,
-}
-
-/// STUN and TURN servers.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Ice {
-    /// In the browser's shape.
-    pub servers: Vec<IceServer>,
-    /// When the credentials end, if there are any.
-    pub expires_at: Option<UnixMillis>,
 }
 
 impl Endpoint {

@@ -114,6 +114,10 @@ async fn a_bad_value_is_a_1_and_one_line_that_names_it_without_repeating_it() {
         ("RELAY_CONFIG", "/no/such/file"),
         ("REDIS_URL", "redis://MARKED@127.0.0.1"),
         ("TURN_SECRET", "MARKED"),
+        ("TURN_URIS", "turn://MARKED.example"),
+        ("RELAY_TURN_FOR", "MARKED"),
+        ("RELAY_ALLOWED_ORIGINS", "MARKED"),
+        ("RELAY_MAILBOXES", "MARKED"),
     ] {
         let refused = check(&[(name, value)]).await;
         let line = refused.complaint(1);

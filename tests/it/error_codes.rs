@@ -42,8 +42,10 @@ async fn provoke(code: ErrorCode, world: &World) -> Proof {
         Code::NotFound => relay.get("/v1/nothing").await,
         Code::MethodNotAllowed => relay.get("/v1/push").await,
         Code::RequestTimeout => request_timeout().await,
-        Code::SessionFull | Code::SettingsConflict | Code::OriginNotAllowed => {
-            return Proof::NoRoute("sessions come with signaling");
+        Code::SessionFull => at_a_rendezvous(relay, 50, &["required"; 3]).await,
+        Code::SettingsConflict => at_a_rendezvous(relay, 60, &["required", "optional"]).await,
+        Code::OriginNotAllowed => {
+            return Proof::NoRoute("it refuses a WebSocket handshake, which no document of HTTP routes has");
         }
         Code::IdempotencyConflict => idempotency_conflict(world).await,
         Code::PayloadTooLarge => {
@@ -126,6 +128,18 @@ async fn idempotency_conflict(world: &World) -> Answer {
     assert_eq!(world.relay.push(&instance, &body).await.word(), "sent");
     body["encryptedPayload"] = json!("another");
     push(&world.relay, &instance, body).await
+}
+
+/// As many instances as there are words meet with their `e2e`; the last one's answer.
+async fn at_a_rendezvous(relay: &Relay, first: u8, e2e: &[&str]) -> Answer {
+    let mut last = None;
+    for (number, e2e) in (first..).zip(e2e) {
+        let instance = someone(relay, number).await;
+        let body = json!({ "rendezvous": format!("{first:043}"), "e2e": e2e });
+        let request = post(relay, "/v1/signal/sessions").bearer_auth(&instance.key);
+        last = Some(Answer::from(request.json(&body)).await);
+    }
+    last.unwrap()
 }
 
 async fn rate_limited(relay: &Relay) -> Answer {

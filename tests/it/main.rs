@@ -38,4 +38,5 @@ mod reload;
 mod replicas;
 mod runtime;
 mod support;
+mod turn;
 mod verdicts;

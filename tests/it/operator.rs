@@ -152,6 +152,23 @@ async fn a_limit_is_set_and_taken_back() {
 }
 
 #[tokio::test]
+async fn turn_is_allowed_denied_and_left_to_the_configuration_again() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let instance = relay.enroll().await;
+    for (word, shown) in [("allow", "allowed"), ("deny", "denied"), ("default", "default")] {
+        let page = relay.cli(&["instances", "turn", word, &instance.id]).await.done();
+        assert!(page.contains(&format!("turn       {shown}")), "{page}");
+    }
+    let json = relay
+        .cli(&["instances", "turn", "allow", &instance.id, "--json"])
+        .await
+        .json();
+    assert_eq!(json["turn"], true);
+    let wrong = relay.cli(&["instances", "turn", "perhaps", &instance.id]).await;
+    assert_eq!(wrong.code, Some(2));
+}
+
+#[tokio::test]
 async fn a_revoked_instance_stays_revoked_is_shown_as_ended_and_can_not_be_resumed_into_life() {
     let world = World::start().await;
     let relay = &world.relay;

@@ -62,7 +62,11 @@ impl InstanceActor {
             // Whoever asked and went away needs no answer.
             let _ = refresher.send(());
         }
-        if let StandingPhase::Unread { waiting } = before {
+        if let StandingPhase::Unread { waiting, questions } = before {
+            let now = self.kit.clock.now();
+            questions
+                .into_iter()
+                .for_each(|question| question(&mut self.state, now));
             waiting.into_iter().for_each(|pending| self.ask(pending, ctx));
         }
     }

@@ -32,6 +32,7 @@ use sovereign_relay_protocol::{
 use super::{
     budgets::{Budgets, Spend},
     pressure::{Consequence, Pressure, SUSPENDED_FOR, SUSPENSION_REASON},
+    signal::Signaling,
 };
 use crate::{
     now::Now,
@@ -51,6 +52,8 @@ pub(crate) struct Rules {
     pub(crate) channel_rule: ChannelRule,
     /// Pushes a minute without an operator's limit. A reload changes it; an instance goes by it from its next standing.
     pub(crate) per_minute: AtomicU32,
+    /// Signaling sessions that each makes in a minute.
+    pub(crate) sessions_per_minute: u32,
 }
 
 impl Rules {
@@ -97,6 +100,7 @@ pub(crate) struct InstanceState {
     suspension: Option<Suspension>,
     sent: u64,
     budgets: Budgets,
+    pub(super) signaling: Signaling,
     pressure: Pressure,
     unwritten: Option<Use>,
     active_at: Duration,
@@ -108,6 +112,7 @@ impl InstanceState {
         Self {
             instance,
             budgets: Budgets::new(rules.per_minute()),
+            signaling: Signaling::new(rules.sessions_per_minute),
             rules,
             enrolled_at: None,
             group: None,
@@ -135,6 +140,7 @@ impl InstanceState {
         self.group = standing.as_ref().and_then(|known| known.group);
         // What was sent since the store was last told is counted here alone.
         self.sent = self.sent.max(standing.as_ref().map_or(0, |known| known.sent));
+        self.signaling.on_standing(standing.as_ref());
         self.suspension = standing.and_then(|known| known.suspension);
     }
 
@@ -251,7 +257,7 @@ impl InstanceState {
     }
 
     /// `Some(rest)` while suspended; a rest of `None` has no end of its own.
-    fn suspended(&self, now: Now) -> Option<Option<Duration>> {
+    pub(super) fn suspended(&self, now: Now) -> Option<Option<Duration>> {
         match self.suspension.as_ref()?.until {
             None => Some(None),
             Some(until) => {
@@ -297,7 +303,12 @@ impl InstanceState {
         }
     }
 
-    fn note_use(&mut self, sent: u64, now: Now) {
+    /// The instance did something.
+    pub(super) fn touch(&mut self, now: Now) {
+        self.active_at = now.mono;
+    }
+
+    pub(super) fn note_use(&mut self, sent: u64, now: Now) {
         let before = self.unwritten.map_or(0, |unwritten| unwritten.sent);
         self.unwritten = Some(Use {
             sent: before.saturating_add(sent),

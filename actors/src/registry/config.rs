@@ -31,6 +31,8 @@ pub struct RegistryConfig {
     pub channel_rule: ChannelRule,
     /// Pushes a minute of an instance without an operator's limit.
     pub per_minute: u32,
+    /// Signaling sessions that each makes in a minute.
+    pub sessions_per_minute: u32,
 }
 
 impl Default for RegistryConfig {
@@ -45,6 +47,7 @@ impl Default for RegistryConfig {
             default_environment: Environment::Production,
             channel_rule: ChannelRule::default(),
             per_minute: limits::PUSHES_PER_MINUTE,
+            sessions_per_minute: limits::SESSIONS_PER_MINUTE,
         }
     }
 }
@@ -89,6 +92,7 @@ impl Kit {
             titles,
             channel_rule,
             per_minute,
+            sessions_per_minute,
             ..
         } = config;
         Self {
@@ -96,6 +100,7 @@ impl Kit {
                 titles,
                 channel_rule,
                 per_minute: per_minute.into(),
+                sessions_per_minute,
             }),
             default_environment: config.default_environment,
             push_deadline: config.push_deadline,

@@ -3,5 +3,6 @@
 mod faults;
 mod pushes;
 mod repeats;
+mod sessions;
 mod standing;
 mod support;

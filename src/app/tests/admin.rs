@@ -100,6 +100,82 @@ async fn a_limit_holds_for_the_next_push_and_null_takes_it_back() {
 }
 
 #[actix_web::test]
+async fn the_operators_word_on_turn_holds_for_the_next_session_and_outlives_a_restart() {
+    let whole = Whole::start().await;
+    let (id, _) = whole.enroll().await;
+    let say = async |whole: &Whole, word: serde_json::Value| {
+        let path = format!("/instances/{id}/turn");
+        let answer = whole.admin("POST", &path, Some(json!({"turn": word}))).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(
+            answer.json().get("turn"),
+            Some(&word).filter(|word| !word.is_null())
+        );
+    };
+    say(&whole, json!(true)).await;
+    let whole = whole.restart().await;
+    let shown = whole.admin("GET", &format!("/instances/{id}"), None).await;
+    assert_eq!(shown.json()["turn"], true);
+    say(&whole, json!(false)).await;
+    say(&whole, json!(null)).await;
+    for wrong in [
+        json!({}),
+        json!({"turn": "yes"}),
+        json!({"turn": true, "more": 1}),
+    ] {
+        let path = format!("/instances/{id}/turn");
+        let refused = whole.admin("POST", &path, Some(wrong)).await;
+        assert_eq!(refused.refusal(), (400, "invalid_request".to_owned()));
+    }
+    whole.relay.stop().await;
+}
+
+#[actix_web::test]
+async fn a_suspended_instance_makes_no_session_and_keeps_those_it_has() {
+    let whole = Whole::start().await;
+    let (id, key) = whole.enroll().await;
+    let create = async || {
+        whole
+            .send(Request::new("POST", "/v1/signal/sessions").key(&key))
+            .await
+    };
+    let made = create().await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let wanted = json!({"reason": "complaints"});
+    whole
+        .admin("POST", &format!("/instances/{id}/suspend"), Some(wanted))
+        .await;
+    assert_eq!(create().await.refusal(), (403, "suspended".to_owned()));
+    let path = format!(
+        "/v1/signal/sessions/{}",
+        made.json()["sessionId"].as_str().unwrap()
+    );
+    assert_eq!(whole.send(Request::new("GET", &path).key(&key)).await.status, 200);
+    assert_eq!(
+        whole.send(Request::new("DELETE", &path).key(&key)).await.status,
+        204
+    );
+    whole.relay.stop().await;
+}
+
+#[actix_web::test]
+async fn an_instance_makes_as_many_sessions_a_minute_as_the_operator_set() {
+    let whole = Whole::start_with(1, &[("RELAY_SESSIONS_PER_MINUTE", "2")]).await;
+    let (_, key) = whole.enroll().await;
+    let create = async || {
+        whole
+            .send(Request::new("POST", "/v1/signal/sessions").key(&key))
+            .await
+    };
+    assert_eq!((create().await.status, create().await.status), (201, 201));
+    let refused = create().await;
+    assert_eq!(refused.refusal(), (429, "rate_limited".to_owned()));
+    let after: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=30).contains(&after), "{after}");
+    whole.relay.stop().await;
+}
+
+#[actix_web::test]
 async fn a_revoked_instance_is_told_so_from_the_next_call_on() {
     let whole = Whole::start().await;
     let (id, key) = whole.enroll().await;

@@ -135,7 +135,7 @@ async fn a_relay_without_credentials_starts_and_says_what_it_cannot_do() {
     );
     let capabilities = send(Request::new("GET", "/v1/capabilities")).await.json();
     assert_eq!(capabilities["platforms"]["android"], false);
-    assert_eq!(capabilities["signaling"]["subprotocols"], serde_json::json!([]));
+    assert_eq!(capabilities["signaling"]["durability"], "memory");
     let key = send(Request::new("POST", "/v1/enroll")).await.json()["instanceKey"]
         .as_str()
         .unwrap()

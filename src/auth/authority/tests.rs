@@ -7,7 +7,7 @@ use super::*;
 use crate::entropy::SystemEntropy;
 
 mod fragile;
-pub(in crate::auth) mod kit;
+pub(crate) mod kit;
 
 use kit::{HOUR, Kit, SECRET, at, enrollment};
 

@@ -42,7 +42,7 @@ async fn an_instance_nobody_knows_can_be_revoked_beforehand() {
 }
 
 #[tokio::test]
-async fn suspensions_and_limits_are_set_shown_and_taken_back() {
+async fn suspensions_limits_and_turn_are_set_shown_and_taken_back() {
     let kit = Kit::new().await;
     let (instance, key) = kit.enroll().await;
     let suspension = Suspension {
@@ -51,16 +51,20 @@ async fn suspensions_and_limits_are_set_shown_and_taken_back() {
     };
     kit.authority.suspend(instance, suspension).await.unwrap();
     kit.authority.set_limit(instance, Some(60)).await.unwrap();
+    kit.authority.set_turn(instance, Some(false)).await.unwrap();
     assert!(kit.verify(&key).is_ok(), "a suspension is no revocation");
     let shown = kit.authority.show(instance).await.unwrap().unwrap();
+    assert_eq!(shown.turn, Some(false));
     assert_eq!(
         (shown.per_minute, shown.suspension.unwrap().reason.as_str()),
         (Some(60), "looping")
     );
     kit.authority.resume(instance).await.unwrap();
     kit.authority.set_limit(instance, None).await.unwrap();
+    kit.authority.set_turn(instance, None).await.unwrap();
     let listed = kit.authority.list(None, 10).await.unwrap();
     assert!(listed.len() == 1 && listed[0].suspension.is_none() && listed[0].per_minute.is_none());
+    assert_eq!(listed[0].turn, None);
 }
 
 #[tokio::test]
@@ -91,8 +95,9 @@ async fn an_export_revokes_at_another_relay_and_can_be_imported_twice() {
     from.authority.revoke(instance, now()).await.unwrap();
     assert!(to.verify(&key).is_ok(), "the same secret, another list");
     let exported = from.authority.export_revocations();
-    for _ in 0..2 {
-        assert_eq!(to.authority.import_revocations(&exported).await.unwrap(), 1);
+    for ended in [vec![instance], vec![]] {
+        let imported = to.authority.import_revocations(&exported).await.unwrap();
+        assert_eq!(imported, Imported { entries: 1, ended });
         assert_eq!(to.verify(&key), Err(KeyError::Revoked));
     }
     assert_eq!(to.authority.export_revocations(), exported);

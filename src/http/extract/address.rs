@@ -13,11 +13,17 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The client's address, or the peer's where the headers don't say or can't be believed.
 pub(crate) fn client_address(peer: SocketAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
-    let peer = peer.ip().to_canonical();
-    if !trusted.iter().any(|network| network.contains(&peer)) {
-        return peer;
+    let address = peer.ip().to_canonical();
+    if !is_trusted(peer, trusted) {
+        return address;
     }
-    last_forwarded(headers).unwrap_or(peer)
+    last_forwarded(headers).unwrap_or(address)
+}
+
+/// Whether what a peer says of others is believed.
+pub(crate) fn is_trusted(peer: SocketAddr, trusted: &[IpNet]) -> bool {
+    let address = peer.ip().to_canonical();
+    trusted.iter().any(|network| network.contains(&address))
 }
 
 /// The last entry of the last line: several lines are one list (RFC 9110, 5.3).

@@ -7,3 +7,4 @@ pub(crate) mod address;
 pub(crate) mod bearer;
 pub(crate) mod body;
 pub(crate) mod caller;
+pub(crate) mod own_url;

@@ -17,18 +17,18 @@ use utoipa::{
     },
 };
 
-use crate::http::{batch, capabilities, enroll, health, push};
+use crate::http::{batch, capabilities, enroll, health, push, sessions};
 
 pub(crate) mod schema;
 
 use ErrorCode::{
-    Draining, EnrollmentClosed, IdempotencyConflict, InternalError, InvalidRequest, NotConfigured,
+    Draining, EnrollmentClosed, IdempotencyConflict, InternalError, InvalidRequest, NotConfigured, NotFound,
     Overloaded, PayloadTooLarge, PlatformNotConfigured, RateLimited, RequestTimeout, Revoked, SendFailed,
-    Suspended, Unauthorized, UnsupportedMediaType,
+    SessionFull, SettingsConflict, Suspended, Unauthorized, UnsupportedMediaType,
 };
 
 /// What can go wrong with each operation, beside a wrong path or method.
-const ERRORS: [(&str, &[ErrorCode]); 9] = [
+const ERRORS: [(&str, &[ErrorCode]); 11] = [
     (
         "/v1/enroll",
         &[
@@ -107,6 +107,36 @@ const ERRORS: [(&str, &[ErrorCode]); 9] = [
             Draining,
         ],
     ),
+    (
+        "/v1/signal/sessions",
+        &[
+            InvalidRequest,
+            Unauthorized,
+            Revoked,
+            Suspended,
+            RequestTimeout,
+            SessionFull,
+            SettingsConflict,
+            PayloadTooLarge,
+            UnsupportedMediaType,
+            RateLimited,
+            InternalError,
+            NotConfigured,
+            Overloaded,
+            Draining,
+        ],
+    ),
+    (
+        "/v1/signal/sessions/{id}",
+        &[
+            Unauthorized,
+            Revoked,
+            NotFound,
+            InternalError,
+            NotConfigured,
+            Overloaded,
+        ],
+    ),
     ("/v1/capabilities", &[InternalError]),
     ("/api/health", &[InternalError]),
     ("/livez", &[InternalError]),
@@ -127,6 +157,9 @@ const ERRORS: [(&str, &[ErrorCode]); 9] = [
         capabilities::capabilities,
         push::push,
         batch::push_batch,
+        sessions::create,
+        sessions::show,
+        sessions::end,
         health::api_health,
         health::livez,
         health::readyz,
@@ -136,6 +169,7 @@ const ERRORS: [(&str, &[ErrorCode]); 9] = [
     tags(
         (name = "instances", description = "Enrolling, and what follows from it"),
         (name = "push", description = "Notifications"),
+        (name = "signaling", description = "Sessions in which two peers find each other"),
         (name = "relay", description = "What this relay is"),
         (name = "health", description = "For load balancers and orchestrators"),
     ),

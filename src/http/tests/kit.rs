@@ -13,8 +13,10 @@ use std::{
 use actix_web::{dev::ServerHandle, web::Data};
 use futures_util::future::BoxFuture;
 use sovereign_relay_actors::{
+    instance::signal::{Admitted, SessionRefusal, TurnFor},
     ports::{Delivery, Outcome, Providers, PushProvider, Scope},
     push::{Answered, Push, Refusal},
+    session::registry::Sessions,
 };
 use sovereign_relay_protocol::{
     envelope::AlertTitles,
@@ -22,6 +24,7 @@ use sovereign_relay_protocol::{
     platform::{Environment, Platform},
     push::PushAnswer,
     redacted::Redacted,
+    signal::session::SessionLimits,
     token::ChannelRule,
 };
 use tokio::sync::watch;
@@ -38,9 +41,13 @@ use crate::{
         health::Facts,
         services::{Pushes, Services},
     },
-    limit::{AddressLimits, BodyBounds, BodyBudget},
+    limit::{AddressLimits, BodyBounds, BodyBudget, Permits},
     shutdown::{Lifecycle, Phase},
-    store::embedded::{DataDir, EmbeddedStore},
+    signaling::Signaling,
+    store::{
+        embedded::{DataDir, EmbeddedStore},
+        sessions::{SessionBounds, memory::MemorySessions},
+    },
 };
 
 type Script = Box<dyn Fn(&Push) -> Result<Answered, Refusal> + Send + Sync>;
@@ -115,6 +122,29 @@ pub(crate) fn sent() -> Answered {
     }
 }
 
+/// Says what instances may do in signaling.
+pub(crate) struct FakePermits {
+    /// The next answers; `None` = admitted.
+    pub(crate) refusal: Mutex<Option<SessionRefusal>>,
+    /// What was asked.
+    pub(crate) asked: Mutex<Vec<(InstanceId, TurnFor)>>,
+}
+
+impl Permits for FakePermits {
+    fn admit_session(
+        &self,
+        instance: InstanceId,
+        turn: TurnFor,
+    ) -> BoxFuture<'_, Result<Admitted, SessionRefusal>> {
+        self.asked.lock().unwrap().push((instance, turn));
+        let refusal = *self.refusal.lock().unwrap();
+        let admitted = Admitted {
+            turn: turn == TurnFor::All,
+        };
+        Box::pin(async move { refusal.map_or(Ok(admitted), Err) })
+    }
+}
+
 /// A provider that is asked for its scope only.
 struct FakeProvider {
     configured: bool,
@@ -148,6 +178,8 @@ pub(crate) struct Setup {
     pub(crate) body_time: Duration,
     pub(crate) bodies: BodyBounds,
     pub(crate) trusted: Vec<&'static str>,
+    pub(crate) public_url: Option<&'static str>,
+    pub(crate) bounds: SessionBounds,
 }
 
 impl Default for Setup {
@@ -158,6 +190,8 @@ impl Default for Setup {
             body_time: Duration::from_secs(10),
             bodies: BodyBounds::default(),
             trusted: vec!["127.0.0.0/8"],
+            public_url: None,
+            bounds: SessionBounds::default(),
         }
     }
 }
@@ -166,6 +200,7 @@ impl Default for Setup {
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     pub(crate) pushes: Arc<FakePushes>,
+    pub(crate) permits: Arc<FakePermits>,
     pub(crate) services: Data<Services>,
     pub(crate) lifecycle: Lifecycle,
     handle: ServerHandle,
@@ -199,7 +234,12 @@ impl Relay {
         let pushes = FakePushes::new();
         let lifecycle = Lifecycle::default();
         lifecycle.advance(Phase::Serving);
-        let services = Data::new(services(&setup, directory.path(), &pushes, &lifecycle).await);
+        let permits = Arc::new(FakePermits {
+            refusal: Mutex::default(),
+            asked: Mutex::default(),
+        });
+        let services = services(&setup, directory.path(), (&pushes, &permits), &lifecycle).await;
+        let services = Data::new(services);
         let bound = http::bind(
             "127.0.0.1:0".parse().unwrap(),
             listener_limits(),
@@ -212,6 +252,7 @@ impl Relay {
         Self {
             address: bound.address,
             pushes,
+            permits,
             services,
             lifecycle,
             handle,
@@ -234,9 +275,10 @@ impl Relay {
 async fn services(
     setup: &Setup,
     directory: &std::path::Path,
-    pushes: &Arc<FakePushes>,
+    (pushes, permits): (&Arc<FakePushes>, &Arc<FakePermits>),
     lifecycle: &Lifecycle,
 ) -> Services {
+    let clock = Arc::new(SystemClock::new());
     let entropy = Arc::new(SystemEntropy);
     let store = EmbeddedStore::open(DataDir::open(directory).unwrap()).unwrap();
     let secrets = setup
@@ -248,11 +290,24 @@ async fn services(
         mode: setup.mode,
         entropy: entropy.clone(),
     };
+    let authority = Arc::new(Authority::open(parts).await.unwrap());
+    let store = Arc::new(MemorySessions::new(setup.bounds, clock.clone()));
+    let signaling = Signaling {
+        sessions: Sessions::start(1, store.clone(), clock.clone()),
+        store,
+        permits: permits.clone(),
+        turn_for: TurnFor::All,
+        authority: authority.clone(),
+        entropy: entropy.clone(),
+        limits: SessionLimits::default(),
+        public_url: setup.public_url.map(|url| url.parse().unwrap()),
+    };
     Services {
-        clock: Arc::new(SystemClock::new()),
+        clock,
         entropy,
-        authority: Arc::new(Authority::open(parts).await.unwrap()),
+        authority,
         pushes: pushes.clone(),
+        signaling,
         addresses: Arc::new(AddressLimits::new()),
         bodies: BodyBudget::new(setup.bodies),
         providers: providers(),

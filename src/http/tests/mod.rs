@@ -9,4 +9,5 @@ mod logs;
 mod memory;
 mod openapi;
 mod push;
+mod sessions;
 pub(crate) mod wire;

@@ -50,6 +50,8 @@ async fn the_document_is_openapi_3_1_and_lists_every_route_of_the_contract() {
         "/v1/keys/rotate",
         "/v1/push",
         "/v1/push/batch",
+        "/v1/signal/sessions",
+        "/v1/signal/sessions/{id}",
     ];
     assert_eq!(paths, expected);
 }
@@ -125,6 +127,9 @@ async fn answers_have_the_documented_status_and_only_documented_fields() {
     let document = document(&relay).await;
     let key = relay.enroll().await;
     let batch = json!({"messages": [message(), {}]});
+    let made = Request::new("POST", "/v1/signal/sessions").key(&key);
+    let made = relay.send(made).await.json();
+    let session = made["sessionId"].as_str().unwrap();
     let calls = [
         ("POST", "/v1/enroll", Request::new("POST", "/v1/enroll")),
         ("POST", "/v1/push", Request::push().key(&key)),
@@ -143,6 +148,16 @@ async fn answers_have_the_documented_status_and_only_documented_fields() {
             "/v1/keys/rotate",
             Request::new("POST", "/v1/keys/rotate").key(&key),
         ),
+        (
+            "POST",
+            "/v1/signal/sessions",
+            Request::new("POST", "/v1/signal/sessions").key(&key),
+        ),
+        (
+            "GET",
+            "/v1/signal/sessions/{id}",
+            Request::new("GET", &format!("/v1/signal/sessions/{session}")).key(&key),
+        ),
     ];
     for (method, path, request) in calls {
         let answer = relay.send(request).await;
@@ -153,7 +168,8 @@ async fn answers_have_the_documented_status_and_only_documented_fields() {
     }
 }
 
-/// The part of JSON Schema that the document uses for answers: references, alternatives, objects, arrays.
+/// The part of JSON Schema that the document uses for answers: references, alternatives, objects, also put together
+/// of several, arrays.
 fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     if let Some(reference) = schema["$ref"].as_str() {
         return check(
@@ -169,6 +185,9 @@ fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> 
         return fits
             .then_some(())
             .ok_or_else(|| format!("{value} fits no alternative"));
+    }
+    if schema["allOf"].is_array() {
+        return check(document, &merged(document, schema), value);
     }
     let properties = schema["properties"].as_object();
     match value {
@@ -198,6 +217,24 @@ fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> 
             .try_for_each(|item| check(document, &schema["items"], item)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => check_scalar(schema, value),
     }
+}
+
+/// One object with the fields of all parts.
+fn merged(document: &Value, schema: &Value) -> Value {
+    let mut whole = json!({"properties": {}, "required": []});
+    for part in schema["allOf"].as_array().unwrap() {
+        let part = match part["$ref"].as_str() {
+            Some(reference) => document.pointer(&reference[1..]).unwrap(),
+            None => part,
+        };
+        let (fields, names) = (part["properties"].as_object(), part["required"].as_array());
+        for (name, field) in fields.unwrap() {
+            whole["properties"][name] = field.clone();
+        }
+        let required = whole["required"].as_array_mut().unwrap();
+        required.extend(names.into_iter().flatten().cloned());
+    }
+    whole
 }
 
 fn check_scalar(schema: &Value, value: &Value) -> Result<(), String> {

@@ -26,11 +26,12 @@ pub(crate) async fn a_used_record_lapses_ninety_days_after_its_last_use(store: O
     assert_eq!(store.record(instance(1)).await.unwrap(), None);
 }
 
-pub(crate) async fn the_operators_limit_and_a_running_suspension_outlive_the_record(store: Opened) {
+pub(crate) async fn the_operators_word_and_a_running_suspension_outlive_the_record(store: Opened) {
     for number in [1, 2, 3] {
         store.enroll(enrollment(number)).await.unwrap();
     }
     store.set_limit(instance(1), Some(60)).await.unwrap();
+    store.set_turn(instance(1), Some(true)).await.unwrap();
     store
         .set_suspension(instance(2), Some(suspension(None)))
         .await
@@ -42,6 +43,7 @@ pub(crate) async fn the_operators_limit_and_a_running_suspension_outlive_the_rec
     store.purge(later(7), vec![]).await.unwrap();
     let limited = Record {
         per_minute: Some(60),
+        turn: Some(true),
         ..Record::bare(instance(1))
     };
     let suspended = Record {

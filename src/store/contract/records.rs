@@ -24,6 +24,7 @@ pub(crate) async fn an_enrollment_can_be_read_back(store: Opened) {
         group: Some(1001),
         sent: 0,
         per_minute: None,
+        turn: None,
         suspension: None,
     };
     assert_eq!(standing, Some(expected));
@@ -156,7 +157,11 @@ pub(crate) async fn the_operators_word_needs_no_enrollment_and_leaves_nothing_wh
         (Some(60), None, None)
     );
     assert_eq!(standing.suspension, Some(suspension(None)));
+    store.set_turn(instance(1), Some(true)).await.unwrap();
+    let standing = store.standing(instance(1)).await.unwrap().unwrap();
+    assert_eq!((standing.per_minute, standing.turn), (Some(60), Some(true)));
     store.set_limit(instance(1), None).await.unwrap();
+    store.set_turn(instance(1), None).await.unwrap();
     store.set_suspension(instance(1), None).await.unwrap();
     assert_eq!(store.record(instance(1)).await.unwrap(), None);
 }

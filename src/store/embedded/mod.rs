@@ -261,6 +261,14 @@ impl Store for EmbeddedStore {
         })
     }
 
+    fn set_turn(
+        &self,
+        instance: InstanceId,
+        turn: Option<bool>,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.write(move |transaction| changes::change(transaction, instance, |record| record.turn = turn))
+    }
+
     fn revocations(&self) -> BoxFuture<'static, Result<Vec<(InstanceId, Entry)>, StoreError>> {
         self.read(tables::read_revocations)
     }
@@ -306,6 +314,7 @@ fn standing(record: Record) -> Standing {
         group: record.group,
         sent: record.sent,
         per_minute: record.per_minute,
+        turn: record.turn,
         suspension: record.suspension,
     }
 }

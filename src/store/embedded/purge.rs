@@ -90,12 +90,13 @@ fn purge_records(
     Ok(lapsed)
 }
 
-/// What is left of a record now: all of it while it lives, else the operator's limit and a suspension that runs.
+/// What is left of a record now: all of it while it lives, else the operator's limit, its word on TURN and a suspension that runs.
 fn remainder(record: &Record, now: UnixMillis) -> Option<Record> {
     let mut left = record.clone();
     if record.enrolled_at.is_none() || is_lapsed(record, now) {
         left = Record::bare(record.instance);
         left.per_minute = record.per_minute;
+        left.turn = record.turn;
         left.suspension = record
             .suspension
             .clone()

@@ -121,6 +121,8 @@ struct StoredRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     per_minute: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     suspension: Option<StoredSuspension>,
 }
 
@@ -141,6 +143,7 @@ pub(super) fn encode_record(record: &Record) -> Result<Vec<u8>, redb::Error> {
         sent: record.sent,
         last_used_at: record.last_used_at.map(|at| at.0),
         per_minute: record.per_minute,
+        turn: record.turn,
         suspension: record.suspension.as_ref().map(|suspension| StoredSuspension {
             until: suspension.until.map(|at| at.0),
             reason: suspension.reason.clone(),
@@ -160,6 +163,7 @@ pub(super) fn decode_record(instance: InstanceId, bytes: &[u8]) -> Result<Record
         sent: stored.sent,
         last_used_at: stored.last_used_at.map(UnixMillis),
         per_minute: stored.per_minute,
+        turn: stored.turn,
         suspension: stored.suspension.map(|suspension| Suspension {
             until: suspension.until.map(UnixMillis),
             reason: suspension.reason,

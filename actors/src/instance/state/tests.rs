@@ -8,6 +8,7 @@ use crate::limiter::{Limiter, Rate, Room, WhenFull};
 
 mod model;
 mod pressure;
+mod signal;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -66,6 +67,7 @@ fn grown() -> Standing {
         group: Some(5),
         sent: 1_000,
         per_minute: None,
+        turn: None,
         suspension: None,
     }
 }
@@ -93,6 +95,7 @@ fn state(standing: Option<Standing>) -> InstanceState {
         titles: AlertTitles::default(),
         channel_rule: ChannelRule::default(),
         per_minute: AtomicU32::new(600),
+        sessions_per_minute: limits::SESSIONS_PER_MINUTE,
     };
     let mut state = InstanceState::new(InstanceId::from_bytes(ID), Arc::new(rules), START);
     state.on_standing(standing);

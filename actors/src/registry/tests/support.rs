@@ -360,6 +360,7 @@ pub(super) fn grown() -> Standing {
         group: Some(5),
         sent: 1_000,
         per_minute: None,
+        turn: None,
         suspension: None,
     }
 }

@@ -12,7 +12,7 @@ use crate::store::{
     revocation::{Entry, Kid},
 };
 
-pub(in crate::auth) struct FragileStore {
+pub(crate) struct FragileStore {
     inner: EmbeddedStore,
     failing: AtomicBool,
 }
@@ -20,14 +20,14 @@ pub(in crate::auth) struct FragileStore {
 type Answer<T> = BoxFuture<'static, Result<T, StoreError>>;
 
 impl FragileStore {
-    pub(in crate::auth) fn new(inner: EmbeddedStore) -> Self {
+    pub(crate) fn new(inner: EmbeddedStore) -> Self {
         Self {
             inner,
             failing: AtomicBool::new(false),
         }
     }
 
-    pub(in crate::auth) fn fail(&self, failing: bool) {
+    pub(crate) fn fail(&self, failing: bool) {
         self.failing.store(failing, Ordering::SeqCst);
     }
 
@@ -66,6 +66,9 @@ impl Store for FragileStore {
     }
     fn set_limit(&self, instance: InstanceId, per_minute: Option<u32>) -> Answer<()> {
         self.or_fail(|store| store.set_limit(instance, per_minute))
+    }
+    fn set_turn(&self, instance: InstanceId, turn: Option<bool>) -> Answer<()> {
+        self.or_fail(|store| store.set_turn(instance, turn))
     }
     fn revocations(&self) -> Answer<Vec<(InstanceId, Entry)>> {
         self.or_fail(Store::revocations)

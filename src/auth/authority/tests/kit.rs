@@ -11,10 +11,10 @@ use crate::{
     store::embedded::{DataDir, EmbeddedStore},
 };
 
-pub(in crate::auth) const SECRET: &str = "an enrollment secret of 32 bytes.";
-pub(in crate::auth) const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const SECRET: &str = "an enrollment secret of 32 bytes.";
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
-pub(in crate::auth) fn at(offset: Duration) -> Now {
+pub(crate) fn at(offset: Duration) -> Now {
     Now {
         mono: Duration::ZERO,
         unix: UnixMillis(1_800_000_000_000),
@@ -23,23 +23,23 @@ pub(in crate::auth) fn at(offset: Duration) -> Now {
 }
 
 /// An authority on a store of its own that can be made to fail.
-pub(in crate::auth) struct Kit {
-    pub(in crate::auth) authority: Arc<Authority>,
-    pub(in crate::auth) store: Arc<FragileStore>,
-    pub(in crate::auth) directory: TempDir,
+pub(crate) struct Kit {
+    pub(crate) authority: Arc<Authority>,
+    pub(crate) store: Arc<FragileStore>,
+    pub(crate) directory: TempDir,
 }
 
 impl Kit {
-    pub(in crate::auth) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with(EnrollmentMode::Open, &[SECRET]).await
     }
 
     /// The first secret signs.
-    pub(in crate::auth) async fn with(mode: EnrollmentMode, secrets: &[&str]) -> Self {
+    pub(crate) async fn with(mode: EnrollmentMode, secrets: &[&str]) -> Self {
         Self::on(tempfile::tempdir().unwrap(), mode, secrets).await
     }
 
-    pub(in crate::auth) async fn on(directory: TempDir, mode: EnrollmentMode, secrets: &[&str]) -> Self {
+    pub(crate) async fn on(directory: TempDir, mode: EnrollmentMode, secrets: &[&str]) -> Self {
         let embedded = EmbeddedStore::open(DataDir::open(directory.path()).unwrap()).unwrap();
         let store = Arc::new(FragileStore::new(embedded));
         let mut secrets = secrets.iter().map(|secret| Redacted::new(*secret));
@@ -60,12 +60,12 @@ impl Kit {
         }
     }
 
-    pub(in crate::auth) async fn restart(self, secrets: &[&str]) -> Self {
+    pub(crate) async fn restart(self, secrets: &[&str]) -> Self {
         drop((self.authority, self.store));
         Self::on(self.directory, EnrollmentMode::Open, secrets).await
     }
 
-    pub(in crate::auth) async fn enroll(&self) -> (InstanceId, Redacted) {
+    pub(crate) async fn enroll(&self) -> (InstanceId, Redacted) {
         let answer = self
             .authority
             .enroll(enrollment(None), at(Duration::ZERO))
@@ -74,7 +74,7 @@ impl Kit {
         (answer.instance_id, Redacted::new(answer.instance_key))
     }
 
-    pub(in crate::auth) async fn rotate(
+    pub(crate) async fn rotate(
         &self,
         key: &Redacted,
         grace_seconds: Option<u64>,
@@ -87,12 +87,12 @@ impl Kit {
         Ok(Redacted::new(answer.instance_key))
     }
 
-    pub(in crate::auth) fn verify(&self, key: &Redacted) -> Result<Caller, KeyError> {
+    pub(crate) fn verify(&self, key: &Redacted) -> Result<Caller, KeyError> {
         self.authority.verify(key, at(Duration::ZERO))
     }
 }
 
-pub(in crate::auth) fn enrollment(invite: Option<Redacted>) -> Enrollment {
+pub(crate) fn enrollment(invite: Option<Redacted>) -> Enrollment {
     Enrollment {
         request: EnrollRequest::default(),
         invite,

@@ -1,0 +1,132 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::{
+    Config,
+    tests::{load, refusal_of},
+};
+
+const SECRET: &str = "a secret shared with coturn";
+
+fn signaling(settings: &[(&str, &str)]) -> Signaling {
+    load(settings).unwrap().signaling
+}
+
+#[test]
+fn nothing_set_means_the_defaults_and_no_turn() {
+    let signaling = signaling(&[]);
+    assert_eq!(
+        (signaling.sessions_per_minute, signaling.turn_per_minute),
+        (120, 30)
+    );
+    assert_eq!(signaling.bounds, SessionBounds::default());
+    assert!(signaling.allowed_origins.is_empty());
+    assert_eq!(signaling.turn_for, TurnFor::Allowed);
+    assert!(signaling.turn.is_err_and(|off| !off.is_partial()));
+}
+
+#[test]
+fn limits_are_what_the_operator_says() {
+    let signaling = signaling(&[
+        ("RELAY_SESSIONS_PER_MINUTE", "7"),
+        ("RELAY_SESSIONS_PER_INSTANCE", "8"),
+        ("RELAY_TURN_PER_MINUTE", "9"),
+        ("RELAY_INSTANCE_MAILBOXES", "1MiB"),
+        ("RELAY_MAILBOXES", "2GiB"),
+    ]);
+    assert_eq!((signaling.sessions_per_minute, signaling.turn_per_minute), (7, 9));
+    let bounds = SessionBounds {
+        sessions_per_instance: 8,
+        instance_bytes: 1 << 20,
+        total_bytes: 2 << 30,
+    };
+    assert_eq!(signaling.bounds, bounds);
+}
+
+#[test]
+fn a_turn_server_needs_uris_and_a_secret_and_half_of_it_warns() {
+    let uris =
+        "stun:turn.example:3478, turn:turn.example?transport=udp,turns:[2001:db8::1]:5349?transport=tcp";
+    let both = [
+        ("TURN_URIS", uris),
+        ("TURN_SECRET", SECRET),
+        ("RELAY_TURN_FOR", "all"),
+    ];
+    let whole = signaling(&both);
+    let servers = whole.turn.unwrap();
+    assert_eq!(servers.stun, ["stun:turn.example:3478"]);
+    assert_eq!(servers.turn.len(), 2);
+    assert_eq!((servers.secret.expose(), whole.turn_for), (SECRET, TurnFor::All));
+    for (half, lacking) in [(both[0], "TURN_SECRET"), (both[1], "TURN_URIS")] {
+        let config: Config = load(&[half]).unwrap();
+        let expected = format!("TURN is off: {lacking} is not set");
+        assert!(config.warnings.contains(&expected), "{:?}", config.warnings);
+    }
+}
+
+#[test]
+fn of_two_secrets_the_first_signs() {
+    let second = format!("{SECRET} to come");
+    let list = format!(" {SECRET} , {second}");
+    let signaling = signaling(&[("TURN_URIS", "turn:a.example"), ("TURN_SECRET", &list)]);
+    assert_eq!(signaling.turn.unwrap().secret.expose(), SECRET);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_name_and_never_repeated() {
+    let three = [SECRET; 3].join(",");
+    for (name, value) in [
+        ("TURN_SECRET", "short"),
+        ("TURN_SECRET", three.as_str()),
+        ("TURN_SECRET", ","),
+        ("TURN_URIS", "turn://turn.example"),
+        ("TURN_URIS", "https://turn.example"),
+        ("TURN_URIS", "turn:"),
+        ("TURN_URIS", "turn:turn.example?transport=sctp"),
+        ("TURN_URIS", "turn:turn.example:99999"),
+        ("TURN_URIS", "turn:user@turn.example"),
+        ("TURN_URIS", "stun:turn.example"),
+        ("TURN_URIS", "stun:turn.example?transport=udp,turn:turn.example"),
+        ("RELAY_TURN_FOR", "everyone"),
+        ("RELAY_TURN_PER_MINUTE", "0"),
+        ("RELAY_SESSIONS_PER_MINUTE", "many"),
+        ("RELAY_SESSIONS_PER_INSTANCE", "-1"),
+        ("RELAY_MAILBOXES", "1MiB and more"),
+        ("RELAY_INSTANCE_MAILBOXES", "100KiB"),
+        ("RELAY_ALLOWED_ORIGINS", "elsewhere.test"),
+        ("RELAY_ALLOWED_ORIGINS", "https://app.example/page"),
+        ("RELAY_ALLOWED_ORIGINS", "null"),
+        ("RELAY_ALLOWED_ORIGINS", "wss://app.example"),
+    ] {
+        refusal_of(name, value);
+    }
+}
+
+#[test]
+fn origins_are_kept_as_browsers_spell_them() {
+    let list = "https://App.Example:443/, http://localhost:5173,https://bücher.example";
+    assert_eq!(
+        signaling(&[("RELAY_ALLOWED_ORIGINS", list)]).allowed_origins,
+        [
+            "https://app.example",
+            "http://localhost:5173",
+            "https://xn--bcher-kva.example"
+        ]
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_a_parser_panic(text in ".{0,60}") {
+        let _ = (parse_origins(&text), parse_uris(&text), parse_turn_secrets(&text), parse_turn_for(&text));
+    }
+
+    #[test]
+    fn what_is_taken_for_a_uri_holds_nothing_that_would_need_escaping(text in "(turn|stun)s?:[ -~]{0,40}") {
+        if let Ok((stun, turn)) = parse_uris(&text) {
+            for uri in stun.iter().chain(&turn) {
+                prop_assert!(!uri.contains([' ', '/', '@', '"', ',']), "{uri}");
+            }
+        }
+    }
+}
