@@ -11,7 +11,8 @@ use sovereign_relay_actors::session::{
 };
 use sovereign_relay_protocol::{
     id::InstanceId,
-    signal::{SUBPROTOCOL, id::SessionId, session::EndToEnd},
+    signal::{SUBPROTOCOL, frame::IceServer, id::SessionId, session::EndToEnd},
+    time::UnixMillis,
 };
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
