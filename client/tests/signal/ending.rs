@@ -114,7 +114,7 @@ async fn an_address_that_is_no_relay_is_told_at_once() {
 async fn a_relay_that_never_welcomes_is_given_up_in_time_and_the_last_trouble_told() {
     let server = Server::start().await;
     let mut options = Options::new(Trust::system().unwrap());
-    options.connect_within = Duration::from_millis(300);
+    options.connect_within = Duration::from_millis(1500);
     let accepting = async {
         loop {
             let _ = server.listener.accept().await;

@@ -1,15 +1,16 @@
 //! TLS: who is believed, and who isn't.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use rustls::{ServerConfig, crypto::aws_lc_rs};
 use rustls_pki_types::PrivateKeyDer;
 use sovereign_relay_client::{
     protocol::signal::{frame::ServerFrame, id::Slot},
     signal::{
-        event::Interruption,
+        connection::Connection,
+        event::{ConnectionEvent, Interruption},
         invitation::Invitation,
-        session::{ConnectError, Options, Session},
+        session::{Options, Session},
     },
     trust::Trust,
 };
@@ -64,23 +65,15 @@ async fn a_certificate_of_the_extra_bundle_is_believed() {
 #[tokio::test]
 async fn a_stranger_gets_no_ticket() {
     let (server, identity) = (Server::start().await, identity());
-    let mut options = Options::new(Trust::system().unwrap());
-    options.connect_within = Duration::from_millis(500);
-    let stranger = async {
-        loop {
-            let (stream, _) = server.listener.accept().await.unwrap();
-            assert!(
-                identity.acceptor.accept(stream).await.is_err(),
-                "the handshake must fail"
-            );
-        }
-    };
-    let result = tokio::select! {
-        result = Session::connect(secure(&server), &options) => result,
-        () = stranger => unreachable!(),
-    };
-    assert_eq!(
-        result.err(),
-        Some(ConnectError::TimedOut(Some(Interruption::Unreachable)))
+    let (trust, invitation) = (Trust::system().unwrap(), secure(&server));
+    let mut connection = Connection::open(&invitation.url, invitation.ticket, &trust).unwrap();
+    let (stream, _) = soon(server.listener.accept()).await.unwrap();
+    assert!(
+        soon(identity.acceptor.accept(stream)).await.is_err(),
+        "the handshake must fail"
     );
+    let Some(ConnectionEvent::Interrupted { cause, .. }) = soon(connection.next()).await else {
+        panic!("an interruption");
+    };
+    assert_eq!(cause, Interruption::Unreachable);
 }
