@@ -21,11 +21,14 @@ pub(super) struct Records {
 impl Records {
     pub(super) async fn open(config: &Config, ports: &Ports) -> Result<Self, StartError> {
         let directory = DataDir::open(&config.storage.data_dir)?;
-        let own_secret = || directory.enrollment_secret(ports.entropy.as_ref());
-        let secret = config.enrollment.secret.clone().map_or_else(own_secret, Ok)?;
-        let own_token = || directory.admin_token(ports.entropy.as_ref());
+        let entropy = ports.entropy.as_ref();
+        let (store, secret) = match config.enrollment.secret.clone() {
+            Some(secret) => (EmbeddedStore::open(directory)?, secret),
+            None => EmbeddedStore::open_with_secret(directory, entropy)?,
+        };
+        let own_token = || store.admin_token(entropy);
         let admin_token = config.admin.token.clone().map_or_else(own_token, Ok)?;
-        let store = Arc::new(EmbeddedStore::open(directory)?);
+        let store = Arc::new(store);
         let authority = Authority::open(authority::Parts {
             store: store.clone(),
             secrets: Some(Secrets::new(secret, config.enrollment.previous_secrets.clone())?),

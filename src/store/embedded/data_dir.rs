@@ -22,8 +22,10 @@ const LOCK: &str = "lock";
 const ENROLLMENT_SECRET: &str = "enrollment-secret";
 /// The admin token's file.
 const ADMIN_TOKEN: &str = "admin-token";
-/// Longest secret file that is read: ours have 43 bytes, an operator's own may be longer.
-const SECRET_FILE_BYTES: u64 = 4096;
+/// Characters of a secret as we write it: 32 bytes in base64url without padding.
+const SECRET_LENGTH: usize = 43;
+/// Of a secret's file as much is read as tells that it is too long.
+const SECRET_FILE_BYTES: u64 = 64;
 
 /// The data directory of one relay process, locked while this lives.
 #[derive(Debug)]
@@ -57,6 +59,27 @@ pub enum OpenError {
         /// What is wrong with it.
         cause: String,
     },
+    /// A secret's file that holds something else.
+    #[error(
+        "{0} is damaged (a secret of the relay's own making has 43 characters of A-Z, a-z, 0-9, - and _): restore it \
+         from a backup, or move it away to have a new one made. With a new enrollment secret every key issued so far \
+         is refused. A secret of your own belongs in RELAY_ENROLLMENT_SECRET or RELAY_ADMIN_TOKEN"
+    )]
+    SecretDamaged(PathBuf),
+    /// The enrollment secret is gone, and keys may be out.
+    #[error(
+        "{0} holds the store of a relay in use but no enrollment-secret: restore that file from a backup, or set \
+         RELAY_ENROLLMENT_SECRET to the secret that signed the keys. To start anew, with every key refused, move \
+         store.redb away"
+    )]
+    SecretMissing(PathBuf),
+    /// The database is gone, and there was one.
+    #[error(
+        "{0} is missing beside the enrollment-secret that was made with it: restore it from a backup. To go on without \
+         it, which lets every revoked key in again, move enrollment-secret out of the folder and name it in \
+         RELAY_ENROLLMENT_SECRET_FILE"
+    )]
+    StoreMissing(PathBuf),
     /// Written by a newer relay.
     #[error("{path} has schema version {found} and this relay knows {known}: start the newer relay again")]
     Newer {
@@ -105,6 +128,11 @@ impl DataDir {
     /// secret as it would stand in `RELAY_ENROLLMENT_SECRET`.
     pub fn enrollment_secret(&self, entropy: &dyn Entropy) -> Result<Redacted, OpenError> {
         self.secret(ENROLLMENT_SECRET, entropy)
+    }
+
+    /// The same, if it was made before.
+    pub(super) fn kept_enrollment_secret(&self) -> Result<Option<Redacted>, OpenError> {
+        read_secret(&self.path.join(ENROLLMENT_SECRET))
     }
 
     /// The node's own admin token, made at the first call.
@@ -159,18 +187,20 @@ fn read_secret(path: &Path) -> Result<Option<Redacted>, OpenError> {
             });
         }
     };
-    let mut text = Zeroizing::new(String::new());
+    let mut bytes = Zeroizing::new(Vec::new());
     file.take(SECRET_FILE_BYTES)
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(at(path))?;
-    let secret = text.strip_suffix('\n').unwrap_or(&text);
-    if secret.is_empty() {
-        return Err(OpenError::Corrupt {
-            path: path.to_owned(),
-            cause: "the file is empty".to_owned(),
-        });
-    }
+    let secret = std::str::from_utf8(&bytes)
+        .ok()
+        .map(|text| text.strip_suffix('\n').unwrap_or(text))
+        .filter(|text| is_own_secret(text));
+    let secret = secret.ok_or_else(|| OpenError::SecretDamaged(path.to_owned()))?;
     Ok(Some(Redacted::new(secret)))
+}
+
+fn is_own_secret(text: &str) -> bool {
+    text.len() == SECRET_LENGTH && URL_SAFE_NO_PAD.decode(text).map(Zeroizing::new).is_ok()
 }
 
 /// Names the file an error is about.
@@ -246,23 +276,39 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_written_by_hand_loses_one_newline_and_an_empty_one_is_refused() {
+    fn a_newline_at_a_secrets_end_is_dropped_and_whatever_we_would_not_write_is_refused_and_left_alone() {
         let temporary = tempfile::tempdir().unwrap();
         let directory = DataDir::open(temporary.path()).unwrap();
-        fs::write(
-            temporary.path().join(ENROLLMENT_SECRET),
-            "by-hand-by-hand-by-hand\n",
-        )
-        .unwrap();
-        assert_eq!(
-            directory.enrollment_secret(&SystemEntropy).unwrap().expose(),
-            "by-hand-by-hand-by-hand"
-        );
+        let secret = directory.enrollment_secret(&SystemEntropy).unwrap();
+        let path = temporary.path().join(ENROLLMENT_SECRET);
+        let text = secret.expose().to_owned();
+        fs::write(&path, format!("{text}\n")).unwrap();
+        assert_eq!(directory.enrollment_secret(&SystemEntropy).unwrap(), secret);
+        let damaged = [
+            String::new(),
+            "\n".to_owned(),
+            text[..42].to_owned(),
+            format!("{text}A"),
+            format!("{text}\0\0\0"),
+            "\0".repeat(43),
+            text.replacen(char::is_alphanumeric, "+", 1),
+            "x".repeat(5000),
+        ];
+        for content in damaged
+            .iter()
+            .map(String::as_bytes)
+            .chain([[0xff; 43].as_slice()])
+        {
+            fs::write(&path, content).unwrap();
+            let refused = directory.enrollment_secret(&SystemEntropy).unwrap_err();
+            assert!(matches!(refused, OpenError::SecretDamaged(_)), "{refused}");
+            assert!(refused.to_string().contains("restore it from a backup"));
+            assert!(directory.kept_enrollment_secret().is_err());
+            assert_eq!(fs::read(&path).unwrap(), content, "the evidence is left alone");
+        }
         fs::write(temporary.path().join(ADMIN_TOKEN), "\n").unwrap();
-        assert!(matches!(
-            directory.admin_token(&SystemEntropy),
-            Err(OpenError::Corrupt { .. })
-        ));
+        assert!(directory.admin_token(&SystemEntropy).is_err());
+        assert!(read_admin_token(temporary.path()).is_err());
     }
 
     #[test]

@@ -1,30 +1,25 @@
 //! The store of a single node: redb in the data directory.
 //!
-//! Opened once at start. Reads run on tokio's blocking threads against a snapshot and never wait for a write;
-//! writes go through one thread with group commit (`writer.rs`). The changes themselves are plain functions on a
-//! transaction (`changes.rs`, `purge.rs`).
+//! Opened at start (`open.rs`). Reads run on tokio's blocking threads against a snapshot and never wait for a write;
+//! writes go through one thread with group commit (`writer.rs`), which also closes a database that the disk has failed
+//! and opens it again (`handle.rs`). The changes themselves are plain functions on a transaction (`changes.rs`,
+//! `purge.rs`).
 //!
 //! Invariant: a durable change is answered after redb's synced commit, which survives the end of the process at any
 //! moment; after such an end redb verifies and repairs the file when it is opened again. <https://docs.rs/redb>
 
-use std::{
-    fs,
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
-    sync::{Arc, Once},
-};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use redb::{
-    Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageError, WriteTransaction,
-    backends::FileBackend,
-};
-use sovereign_relay_actors::ports::{InstanceStore, Standing, StoreError, Suspension};
-use sovereign_relay_protocol::{id::InstanceId, time::UnixMillis};
+use redb::{ReadTransaction, WriteTransaction};
+use sovereign_relay_actors::ports::{Entropy, InstanceStore, Standing, StoreError, Suspension};
+use sovereign_relay_protocol::{id::InstanceId, redacted::Redacted, time::UnixMillis};
 use tokio::sync::Semaphore;
 
 mod changes;
 mod data_dir;
+mod handle;
+mod open;
 mod purge;
 mod tables;
 mod writer;
@@ -35,23 +30,21 @@ use super::{
     Enrolled, Invite, NewEnrollment, Purged, RECORDS_PAGE, Record, Store, Swap,
     revocation::{Entry, Kid},
 };
-use tables::{META, SCHEMA, SCHEMA_VERSION};
+use handle::{Handle, Opener};
 use writer::{Urgency, Writer};
 
 /// The database's file in the data directory.
 const DATABASE: &str = "store.redb";
-/// redb's page cache: the hot records of a node. redb's own default is 1 GiB.
-const CACHE_BYTES: usize = 32 * 1024 * 1024;
 /// Reads at the same time; the rest wait. They take microseconds, unless a page must come from the disk.
 const READERS: usize = 8;
 
 /// The store of a single node. Dropped: what is queued is written, then the directory is free for another.
 pub struct EmbeddedStore {
     writer: Writer,
-    database: Arc<Database>,
+    handle: Arc<Handle>,
     readers: Arc<Semaphore>,
     cursors: Arc<purge::Cursors>,
-    _directory: DataDir,
+    directory: DataDir,
 }
 
 impl EmbeddedStore {
@@ -59,17 +52,52 @@ impl EmbeddedStore {
     pub fn open(directory: DataDir) -> Result<Self, OpenError> {
         let path = directory.path().join(DATABASE);
         if !path.try_exists().map_err(data_dir::at(&path))? {
-            create(&directory, &path)?;
+            open::create(&directory, &path)?;
         }
         data_dir::keep_private(&path);
-        let database = Arc::new(open_database(&path)?);
-        let writer = Writer::start(database.clone()).map_err(data_dir::at(&path))?;
+        Self::open_with(directory, Box::new(move || open::open(&path)))
+    }
+
+    /// Opens the database together with the node's own enrollment secret; both are made where neither is there. Either
+    /// alone stops the start: a new secret would end every key, and a new database every revocation, in silence.
+    pub fn open_with_secret(
+        directory: DataDir,
+        entropy: &dyn Entropy,
+    ) -> Result<(Self, Redacted), OpenError> {
+        let kept = directory.kept_enrollment_secret()?;
+        let database = directory.path().join(DATABASE);
+        if kept.is_some() && !database.try_exists().map_err(data_dir::at(&database))? {
+            return Err(OpenError::StoreMissing(database));
+        }
+        let store = Self::open(directory)?;
+        let secret = match kept {
+            Some(secret) => secret,
+            None if store
+                .handle
+                .read(tables::is_in_use)
+                .map_err(open::failed(&database))? =>
+            {
+                return Err(OpenError::SecretMissing(store.directory.path().to_owned()));
+            }
+            None => store.directory.enrollment_secret(entropy)?,
+        };
+        Ok((store, secret))
+    }
+
+    /// The node's own admin token, made at the first call.
+    pub fn admin_token(&self, entropy: &dyn Entropy) -> Result<Redacted, OpenError> {
+        self.directory.admin_token(entropy)
+    }
+
+    fn open_with(directory: DataDir, opener: Opener) -> Result<Self, OpenError> {
+        let handle = Arc::new(Handle::open(opener)?);
+        let writer = Writer::start(handle.clone()).map_err(data_dir::at(directory.path()))?;
         Ok(Self {
             writer,
-            database,
+            handle,
             readers: Arc::new(Semaphore::new(READERS)),
             cursors: Arc::default(),
-            _directory: directory,
+            directory,
         })
     }
 
@@ -78,14 +106,19 @@ impl EmbeddedStore {
         T: Send + 'static,
         F: FnOnce(&ReadTransaction) -> Result<T, redb::Error> + Send + 'static,
     {
-        let (database, readers) = (self.database.clone(), self.readers.clone());
+        let (handle, readers) = (self.handle.clone(), self.readers.clone());
+        let watch = self.writer.watch();
         Box::pin(async move {
             let permit = readers.acquire_owned().await.map_err(unavailable)?;
             let answer = tokio::task::spawn_blocking(move || {
                 let _permit = permit;
-                query(&database.begin_read()?)
+                handle.read(query)
             });
-            answer.await.map_err(unavailable)?.map_err(unavailable)
+            let answer = answer.await.map_err(unavailable)?;
+            answer.map_err(|error| {
+                watch.read_failed(&error);
+                unavailable(error)
+            })
         })
     }
 
@@ -101,96 +134,6 @@ impl EmbeddedStore {
 fn unavailable(error: impl std::fmt::Display) -> StoreError {
     tracing::error!(%error, "the store could not be read");
     StoreError(error.to_string())
-}
-
-/// Makes the database beside its final name, so that a crash in between leaves none rather than half of one.
-fn create(directory: &DataDir, path: &Path) -> Result<(), OpenError> {
-    let io = data_dir::at(path);
-    let unfinished = path.with_extension("new");
-    let file = data_dir::private_file()
-        .create(true)
-        .truncate(true)
-        .open(&unfinished)
-        .map_err(&io)?;
-    let backend = FileBackend::new(file).map_err(|error| refused(path, error))?;
-    let database = Database::builder()
-        .create_with_backend(backend)
-        .map_err(|error| refused(path, error))?;
-    initialize(&database).map_err(|error| corrupt(path, error))?;
-    drop(database);
-    fs::rename(&unfinished, path).map_err(&io)?;
-    directory.sync().map_err(&io)
-}
-
-fn initialize(database: &Database) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    tables::create_all(&transaction)?;
-    transaction.open_table(META)?.insert(SCHEMA, SCHEMA_VERSION)?;
-    Ok(transaction.commit()?)
-}
-
-fn open_database(path: &Path) -> Result<Database, OpenError> {
-    let mut builder = Database::builder();
-    builder.set_cache_size(CACHE_BYTES);
-    // Every page's checksum, at every start: an entry that rot has taken must not be missed in silence.
-    builder.set_check_integrity_on_open(true);
-    // The library calls back at each step of its progress.
-    let told = Once::new();
-    builder.set_repair_callback(move |_| told.call_once(|| tracing::info!("the store is being verified")));
-    // A damaged file can make the library panic as well as fail; either way the operator gets the same sentence.
-    let open = || {
-        builder
-            .open(path)
-            .map(|database| (schema_version(&database), database))
-    };
-    let opened = catch_unwind(AssertUnwindSafe(open));
-    let (version, database) = opened
-        .map_err(|_| corrupt(path, "its structure makes no sense"))?
-        .map_err(|error| refused(path, error))?;
-    match version.map_err(|error| corrupt(path, error))? {
-        Some(SCHEMA_VERSION) => Ok(database),
-        Some(found) if found > SCHEMA_VERSION => Err(OpenError::Newer {
-            path: path.to_owned(),
-            found,
-            known: SCHEMA_VERSION,
-        }),
-        Some(_) | None => Err(corrupt(path, "it has no known schema version")),
-    }
-}
-
-fn schema_version(database: &Database) -> Result<Option<u64>, redb::Error> {
-    Ok(database
-        .begin_read()?
-        .open_table(META)?
-        .get(SCHEMA)?
-        .map(|version| version.value()))
-}
-
-fn corrupt(path: &Path, cause: impl std::fmt::Display) -> OpenError {
-    OpenError::Corrupt {
-        path: path.to_owned(),
-        cause: cause.to_string(),
-    }
-}
-
-fn refused(path: &Path, error: DatabaseError) -> OpenError {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
-            OpenError::Locked(path.to_owned())
-        }
-        DatabaseError::Storage(StorageError::Io(cause))
-            if !matches!(
-                cause.kind(),
-                std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof
-            ) =>
-        {
-            OpenError::Io {
-                path: path.to_owned(),
-                cause,
-            }
-        }
-        other => corrupt(path, other),
-    }
 }
 
 impl InstanceStore for EmbeddedStore {

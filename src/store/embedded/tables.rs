@@ -5,7 +5,9 @@
 
 use std::ops::Bound;
 
-use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
+use redb::{
+    ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition, TableError, WriteTransaction,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sovereign_relay_actors::ports::Suspension;
 use sovereign_relay_protocol::{id::InstanceId, redacted::Redacted, time::UnixMillis};
@@ -38,6 +40,13 @@ pub(super) fn create_all(transaction: &WriteTransaction) -> Result<(), TableErro
     transaction.open_table(GROUPS)?;
     transaction.open_table(SECRETS)?;
     Ok(())
+}
+
+/// Whether keys may be out that this database knows of: it has a record or a revocation, or has seen a secret.
+pub(super) fn is_in_use(snapshot: &ReadTransaction) -> Result<bool, redb::Error> {
+    Ok(!snapshot.open_table(RECORDS)?.is_empty()?
+        || !snapshot.open_table(REVOCATIONS)?.is_empty()?
+        || !snapshot.open_table(SECRETS)?.is_empty()?)
 }
 
 /// One record, from a snapshot.

@@ -1,15 +1,21 @@
 use std::{fs, path::PathBuf};
 
+use redb::Database;
 use sovereign_relay_protocol::redacted::Redacted;
 use tempfile::TempDir;
 
-use super::*;
+use super::{
+    tables::{META, SCHEMA, SCHEMA_VERSION},
+    *,
+};
 use crate::store::{
     contract::store_contract,
     revocation::{Cause, Gone, State},
 };
 
 mod crash;
+mod full_disk;
+mod secrets;
 
 store_contract!(fresh);
 
