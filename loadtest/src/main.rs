@@ -4,17 +4,24 @@
 //! cargo build --release && cargo run --release -p sovereign-relay-loadtest -- push
 //! ```
 //!
-//! It starts simulators of APNs, FCM and WNS in its own process and the relay's release binary as another, then runs
-//! the same client straight at the APNs simulator (the ceiling) and through the relay, in turn, on the same machine in
-//! one run. Figures of one run may be compared with each other; across machines only the ratios may.
+//! It starts the relay's release binary as a process of its own, and what the relay is compared with: simulators of
+//! the push services (the ceiling of `push`), a bare WebSocket echo (beside `signal`). The same client runs at both in
+//! turn, on the same machine in one run. Figures of one run may be compared with each other; across machines only the
+//! ratios may.
 
 mod connections;
+mod instance;
 mod process;
 mod push;
 mod report;
 mod run;
+mod signal;
 
 use clap::{Parser, Subcommand};
+
+/// The relay's, so that a server beside it differs in nothing else.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -27,11 +34,24 @@ struct Cli {
 enum Command {
     /// Pushes a second and latencies through the relay, beside the same client straight at the simulator
     Push(push::Options),
+    /// Signaling: what idle connections cost, and how fast messages go from peer to peer
+    #[command(subcommand)]
+    Signal(signal::Part),
+    /// The server that signaling is compared with
+    #[command(hide = true)]
+    Echo,
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
-        Command::Push(options) => push::run(options).await,
-    }
+fn main() -> anyhow::Result<()> {
+    let work = match Cli::parse().command {
+        Command::Echo => return signal::echo::serve(),
+        command => command,
+    };
+    tokio::runtime::Runtime::new()?.block_on(async {
+        match work {
+            Command::Push(options) => push::run(options).await,
+            Command::Signal(part) => signal::run(part).await,
+            Command::Echo => Ok(()),
+        }
+    })
 }

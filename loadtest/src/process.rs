@@ -1,4 +1,4 @@
-//! The relay as a process of its own, and what the kernel says of it.
+//! Servers as processes of their own, and what the kernel says of them.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
-    process::{Child, Command},
+    process::{Child, ChildStdout, Command},
 };
 
 /// Long enough for a cold start on a busy machine.
@@ -17,11 +17,14 @@ const START_DEADLINE: Duration = Duration::from_secs(30);
 /// Linux counts process times in hundredths of a second on every architecture that Rust targets.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A running relay. It is killed when this is dropped.
+/// A running relay.
 pub(crate) struct RelayProcess {
-    child: Child,
+    pub(crate) process: Process,
     pub(crate) url: String,
 }
+
+/// A child process. It is killed when this is dropped.
+pub(crate) struct Process(Child);
 
 impl RelayProcess {
     /// Starts the release binary beside this program and waits until it listens.
@@ -48,7 +51,24 @@ impl RelayProcess {
         let url = tokio::time::timeout(START_DEADLINE, listening_url(stderr))
             .await
             .context("the relay did not say within 30 s where it listens")??;
-        Ok(Self { child, url })
+        Ok(Self {
+            process: Process(child),
+            url,
+        })
+    }
+}
+
+impl Process {
+    /// Starts this program again with other arguments; gives its standard output too.
+    pub(crate) fn own(argument: &str) -> anyhow::Result<(Self, ChildStdout)> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg(argument)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let output = child.stdout.take().context("no standard output")?;
+        Ok((Self(child), output))
     }
 
     /// Seconds of processor time so far, user and system.
@@ -73,7 +93,7 @@ impl RelayProcess {
     }
 
     fn proc(&self, file: &str) -> anyhow::Result<PathBuf> {
-        let pid = self.child.id().context("the relay has ended")?;
+        let pid = self.0.id().context("the process has ended")?;
         Ok(PathBuf::from(format!("/proc/{pid}/{file}")))
     }
 }

@@ -1,22 +1,21 @@
 //! `push`: the same pushes straight at the APNs simulator and through the relay.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use bytes::Bytes;
 use http::{Request, header::AUTHORIZATION};
 use http_body_util::Full;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use serde::Serialize;
 use serde_json::json;
 use sovereign_relay_simulator::{SimulatorOptions, Simulators};
 
 use crate::{
     connections::{Http1, Http2},
+    instance,
     process::RelayProcess,
-    report::{Report, Row},
+    report::{self, Row},
     run::{self, Call, Measured, Pace},
 };
 
@@ -50,30 +49,32 @@ pub(crate) async fn run(options: Options) -> anyhow::Result<()> {
     let simulators = Simulators::start(SimulatorOptions::default()).await?;
     simulators.set_recording(false);
     let directory = tempfile::tempdir()?;
-    let secret = random_secret();
+    let secret = instance::random_secret();
     let mut environment = simulators.relay_environment(&simulators.write_ca(directory.path())?);
     environment.push(("RELAY_ENROLLMENT_SECRET".to_owned(), secret.clone()));
     let relay = RelayProcess::start(&environment, directory.path()).await?;
 
     let straight = Arc::new(Straight::new(&simulators).await?);
     let through = Arc::new(Through::new(&relay, &secret)?);
-    let mut report = Report::default();
+    let mut report = Vec::new();
     let duration = Duration::from_secs(options.seconds);
     for pace in [Pace::Callers(options.callers), Pace::PerSecond(options.rate)] {
         run::run(Arc::clone(&straight), pace, WARM_UP).await?;
         let measured = run::run(Arc::clone(&straight), pace, duration).await?;
-        report.add(Row::new("straight at the simulator", pace, &measured));
+        report.push(Measurement::new("straight at the simulator", pace, &measured));
         run::run(Arc::clone(&through), pace, WARM_UP).await?;
-        let before = relay.cpu_seconds()?;
+        let before = relay.process.cpu_seconds()?;
         let measured = run::run(Arc::clone(&through), pace, duration).await?;
-        let cpu = relay.cpu_seconds()? - before;
-        report.add(Row::new("through the relay", pace, &measured).with_process(
-            &measured,
-            cpu,
-            relay.resident_kib()?,
-        ));
+        let cpu = relay.process.cpu_seconds()? - before;
+        report.push(
+            Measurement::new("through the relay", pace, &measured).with_process(
+                &measured,
+                cpu,
+                relay.process.resident_kib()?,
+            ),
+        );
     }
-    report.print(options.json)?;
+    report::print(&report, options.json)?;
     simulators.stop().await;
     Ok(())
 }
@@ -94,7 +95,7 @@ impl Straight {
             typ: None,
             ..Header::new(Algorithm::ES256)
         };
-        let claims = json!({ "iss": options.team_id, "iat": unix_seconds() });
+        let claims = json!({ "iss": options.team_id, "iat": instance::unix_seconds() });
         let jwt = jsonwebtoken::encode(&header, &claims, &EncodingKey::from_ec_pem(key.pem.as_bytes())?)?;
         let body = json!({
             "aps": { "mutable-content": 1, "alert": { "title": " " }, "sound": "default" },
@@ -136,7 +137,7 @@ struct Through {
 impl Through {
     fn new(relay: &RelayProcess, secret: &str) -> anyhow::Result<Self> {
         let keys = (0..INSTANCES)
-            .map(|_| instance_key(secret))
+            .map(|_| instance::key(secret))
             .collect::<anyhow::Result<_>>()?;
         let host = relay.url.trim_start_matches("http://").to_owned();
         Ok(Self {
@@ -168,44 +169,25 @@ impl Call for Through {
     }
 }
 
-/// The key of a grown instance: the earlier relay's form, which needs no enrollment.
-fn instance_key(secret: &str) -> anyhow::Result<String> {
-    let mut id = [0; 16];
-    random(&mut id);
-    let id = uuid::Builder::from_random_bytes(id).into_uuid();
-    let claims = json!({ "instanceId": id, "iat": unix_seconds() });
-    Ok(jsonwebtoken::encode(
-        &Header::new(Algorithm::HS256),
-        &claims,
-        &EncodingKey::from_secret(secret.as_bytes())?,
-    )?)
-}
-
 fn token(number: u64) -> String {
     format!("{:064x}", number % DEVICES)
 }
 
-fn random_secret() -> String {
-    let mut bytes = [0; 32];
-    random(&mut bytes);
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// One measurement.
+#[derive(Serialize)]
+struct Measurement {
+    target: &'static str,
+    pace: String,
+    per_second: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    failed: u64,
+    /// Processor time of the relay a push, user and system.
+    cpu_micros: Option<f64>,
+    resident_kib: Option<u64>,
 }
 
-#[allow(clippy::disallowed_methods, reason = "a load generator has no entropy port")]
-#[allow(clippy::expect_used, reason = "nothing can be measured without")]
-fn random(bytes: &mut [u8]) {
-    getrandom::fill(bytes).expect("the system gives randomness");
-}
-
-#[allow(clippy::disallowed_methods, reason = "a load generator has no clock port")]
-fn unix_seconds() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs()
-}
-
-impl Row {
+impl Measurement {
     fn new(target: &'static str, pace: Pace, measured: &Measured) -> Self {
         Self {
             target,
@@ -226,5 +208,31 @@ impl Row {
             resident_kib: Some(resident_kib),
             ..self
         }
+    }
+}
+
+impl Row for Measurement {
+    const COLUMNS: &'static [&'static str] = &[
+        "target",
+        "load",
+        "pushes/s",
+        "p50 ms",
+        "p99 ms",
+        "failed",
+        "relay CPU us/push",
+        "relay RSS MiB",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.target.to_owned(),
+            self.pace.clone(),
+            format!("{:.0}", self.per_second),
+            format!("{:.2}", self.p50_ms),
+            format!("{:.2}", self.p99_ms),
+            self.failed.to_string(),
+            report::or_dash(self.cpu_micros.map(|micros| format!("{micros:.0}"))),
+            report::or_dash(self.resident_kib.map(|kib| (kib / 1024).to_string())),
+        ]
     }
 }

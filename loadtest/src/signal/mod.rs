@@ -1,0 +1,66 @@
+//! `signal`: what the signaling endpoint costs, beside a bare actix-ws echo.
+//!
+//! ```text
+//! idle: pairs connect and say nothing      -> KiB of resident memory for each connection
+//! rate: messages at a fixed rate, each way -> one-way latency, processor time of the server for each
+//! ```
+
+mod conversation;
+pub(crate) mod echo;
+mod idle;
+mod rate;
+mod sessions;
+mod socket;
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+
+use crate::{instance, process::RelayProcess};
+
+/// What to measure.
+#[derive(Subcommand)]
+pub(crate) enum Part {
+    /// Memory of connections that say nothing
+    Idle(idle::Options),
+    /// Latency and processor time of messages at a fixed rate
+    Rate(rate::Options),
+}
+
+/// Measures and prints.
+pub(crate) async fn run(part: Part) -> anyhow::Result<()> {
+    match part {
+        Part::Idle(options) => idle::run(options).await,
+        Part::Rate(options) => rate::run(options).await,
+    }
+}
+
+/// A relay, and the secret that signs its instances' keys.
+async fn start_relay(directory: &Path) -> anyhow::Result<(RelayProcess, String)> {
+    let secret = instance::random_secret();
+    let environment = [("RELAY_ENROLLMENT_SECRET".to_owned(), secret.clone())];
+    let relay = RelayProcess::start(&environment, directory).await?;
+    Ok((relay, secret))
+}
+
+/// Refuses to begin what would fail half way for want of file descriptors.
+fn check_descriptors(sockets: u64) -> anyhow::Result<()> {
+    // Files, pipes, and the HTTP connections beside them.
+    const SPARE: u64 = 500;
+    let limits = std::fs::read_to_string("/proc/self/limits")?;
+    let line = limits.lines().find(|line| line.starts_with("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().nth(3));
+    let soft: u64 = soft
+        .context("no limit of open files")?
+        .parse()
+        .unwrap_or(u64::MAX);
+    if soft < sockets + SPARE {
+        bail!(
+            "{soft} files may be open and {} are needed: `ulimit -n {}`",
+            sockets + SPARE,
+            (sockets + SPARE).next_power_of_two()
+        );
+    }
+    Ok(())
+}
