@@ -18,45 +18,47 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
     sync::Arc,
-    time::Duration,
 };
 
 use actix::{
-    Actor, ActorContext as _, AsyncContext as _, Context, Handler, Message, SpawnHandle, WrapFuture as _,
+    Actor, ActorContext as _, AsyncContext as _, Context, SpawnHandle, WrapFuture as _,
     fut::ActorFutureExt as _,
 };
+use futures_util::FutureExt as _;
 use metrics::counter;
 use sovereign_relay_protocol::{
-    id::InstanceId,
+    limits::SESSION_SECONDS_MAX,
     signal::{
         close::CloseCode,
         frame::{Mood, Opaque},
         id::{SessionId, Slot},
     },
 };
-use tokio::sync::oneshot;
 
 mod bucket;
 pub mod link;
 mod mailbox;
+mod messages;
 pub mod port;
 pub mod record;
 pub mod registry;
 mod slot;
 mod state;
+mod timers;
 
 #[cfg(test)]
 mod tests;
 
+use crate::ports::StoreError;
 use link::Link;
-use port::{Appended, Bind, BindRefusal, Bound, Departure, Gone, Presence, Trimmed};
+pub use messages::Said;
+use messages::{Dial, End, Reply, Submit};
+use port::{Appended, BindRefusal, Bound, Departure, Gone, Trimmed};
 use registry::Kit;
-use state::{Answer, SessionState, Verdict, after_trim};
-
-/// An actor without connections stops after this. Its budgets are whole again sooner, so that nothing is gained by
-/// coming back.
-const IDLE: Duration = Duration::from_secs(5);
+use state::{Answer, STORE_RETRY, SessionState, Verdict, after_trim};
+use timers::cancel;
 
 /// One session's actor.
 pub(crate) struct SessionActor {
@@ -68,6 +70,10 @@ pub(crate) struct SessionActor {
     b: Option<Local>,
     idle: Option<SpawnHandle>,
     expiry: Option<SpawnHandle>,
+    /// Shared with every question that the store has not answered yet.
+    asking: Rc<()>,
+    /// How often connections were ended from outside.
+    ends: u64,
     /// It panicked; its state means nothing any more.
     dead: bool,
 }
@@ -76,76 +82,9 @@ pub(crate) struct SessionActor {
 struct Local {
     epoch: u64,
     link: Arc<Link>,
-    /// Looks again when the peer's presence changes by itself.
+    /// Looks at the peer, now or when its presence changes by itself. One look at a time, so that none tells what
+    /// was true before.
     look: Option<SpawnHandle>,
-}
-
-/// A connection wants a slot.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Dial {
-    pub(crate) bind: Bind,
-    pub(crate) link: Arc<Link>,
-    pub(crate) reply: oneshot::Sender<Result<Bound, BindRefusal>>,
-}
-
-/// What a connection that has its slot says.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Said {
-    /// A message for the peer.
-    Message {
-        /// Its number.
-        n: u64,
-        /// Its content.
-        content: Opaque,
-    },
-    /// Everything up to `seq` was processed.
-    Ack {
-        /// Cumulative.
-        seq: u64,
-    },
-    /// It leaves.
-    Bye {
-        /// How it went.
-        mood: Option<Mood>,
-    },
-}
-
-/// A frame of a connection. The answer is only whether the connection goes on; the rest goes over its link.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Submit {
-    pub(crate) slot: Slot,
-    pub(crate) epoch: u64,
-    pub(crate) said: Said,
-    pub(crate) reply: Reply,
-}
-
-type Reply = oneshot::Sender<Result<(), CloseCode>>;
-
-/// A connection's socket is gone.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Depart {
-    pub(crate) slot: Slot,
-    pub(crate) epoch: u64,
-}
-
-/// Ends connections: of one instance, or all.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct End {
-    pub(crate) code: CloseCode,
-    pub(crate) only: Option<InstanceId>,
-    /// The links that were closed, so that the caller can wait until they fell silent.
-    pub(crate) done: oneshot::Sender<Vec<Arc<Link>>>,
-}
-
-/// Tells the connections that the relay goes away.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Leave {
-    pub(crate) within: Duration,
 }
 
 impl SessionActor {
@@ -159,15 +98,21 @@ impl SessionActor {
             b: None,
             idle: None,
             expiry: None,
+            asking: Rc::new(()),
+            ends: 0,
             dead: false,
         }
     }
 
     fn dial(&mut self, dial: Dial, ctx: &mut Context<Self>) {
         let Dial { bind, link, reply } = dial;
+        let ends = self.ends;
         let bound = self.kit.store.bind(self.id, bind);
         self.ask(ctx, bound, move |actor, ctx, outcome| {
-            let outcome = outcome.and_then(|bound| actor.seat(bind.slot, link, bound, ctx));
+            let outcome = outcome.and_then(|bound| match actor.ends == ends {
+                true => actor.seat(bind.slot, link, bound, ctx),
+                false => Err(actor.turn_away(bind.slot, &bound, ctx)),
+            });
             // A connection that went away meanwhile departs like any other.
             let lost = outcome.as_ref().ok().map(|bound| bound.epoch);
             if reply.send(outcome).is_err()
@@ -176,6 +121,12 @@ impl SessionActor {
                 actor.depart(bind.slot, epoch, Departure::Lost, None, ctx);
             }
         });
+    }
+
+    /// It came while connections were ended, perhaps its own: the client dials again and hears why.
+    fn turn_away(&mut self, slot: Slot, bound: &Bound, ctx: &mut Context<Self>) -> BindRefusal {
+        self.depart(slot, bound.epoch, Departure::Lost, None, ctx);
+        Gone::Unavailable(StoreError("ended while the slot was asked for".to_owned())).into()
     }
 
     fn seat(
@@ -198,7 +149,7 @@ impl SessionActor {
         }
         self.cancel_idle(ctx);
         self.expire_in(bound.expires_in, ctx);
-        self.look_again(slot, bound.peer, ctx);
+        self.look_in(slot, bound.peer.changes_in, ctx);
         self.mail(slot.other());
         self.look(slot.other(), ctx);
         Ok(bound)
@@ -289,51 +240,33 @@ impl SessionActor {
             let local = self.local_mut(slot).take();
             cancel(ctx, local.and_then(|local| local.look));
         }
-        let unbound = self.kit.store.unbind(self.id, slot, epoch, departure);
-        self.ask(
-            ctx,
-            unbound,
-            move |actor, ctx, _: Result<Option<Duration>, Gone>| {
-                // One that was replaced meanwhile changed nothing, and the peer sees the newer one.
-                actor.look(slot.other(), ctx);
-                if let Some(reply) = reply {
-                    let _ = reply.send(Err(CloseCode::Normal));
-                }
-                actor.stop_when_idle(ctx);
-            },
-        );
-    }
-
-    /// Reads the presence of a connection's peer, if the connection is here.
-    fn look(&mut self, slot: Slot, ctx: &mut Context<Self>) {
-        let Some(epoch) = self.local(slot).map(|local| local.epoch) else {
-            return;
-        };
-        let peer = self.kit.store.peer(self.id, slot);
-        self.ask(ctx, peer, move |actor, ctx, outcome: Result<Presence, Gone>| {
-            if let Ok(presence) = outcome
-                && actor.state.is_live(slot, epoch)
-            {
-                actor.say(slot, |words| words.peer = Some(presence.told));
-                actor.look_again(slot, presence, ctx);
+        let (kit, id) = (self.kit.clone(), self.id);
+        let first = kit.store.unbind(id, slot, epoch, departure);
+        let unbound = async move {
+            let mut outcome = first.await;
+            if let Some(reply) = reply {
+                // Whoever left doesn't always wait to hear it.
+                let _ = reply.send(Err(CloseCode::Normal));
             }
+            // After the longest life of a session there is nothing to give back.
+            for _ in 0..SESSION_SECONDS_MAX {
+                if !matches!(outcome, Err(Gone::Unavailable(_))) {
+                    break;
+                }
+                tokio::time::sleep(STORE_RETRY).await;
+                outcome = kit.store.unbind(id, slot, epoch, departure).await;
+            }
+        };
+        self.ask(ctx, unbound, move |actor, ctx, ()| {
+            // One that was replaced meanwhile changed nothing, and the peer sees the newer one.
+            actor.look(slot.other(), ctx);
+            actor.stop_when_idle(ctx);
         });
-    }
-
-    fn look_again(&mut self, slot: Slot, presence: Presence, ctx: &mut Context<Self>) {
-        let later = presence.changes_in.map(|changes_in| {
-            ctx.run_later(changes_in, move |actor, ctx| {
-                actor.guarded(ctx, |actor, ctx| actor.look(slot, ctx));
-            })
-        });
-        if let Some(local) = self.local_mut(slot) {
-            let earlier = std::mem::replace(&mut local.look, later);
-            cancel(ctx, earlier);
-        }
     }
 
     fn end(&mut self, end: End, ctx: &mut Context<Self>) {
         let mut closed = Vec::new();
+        self.ends += 1;
         for slot in Slot::BOTH {
             let named = end.only.map(|instance| self.state.epoch_of(slot, instance));
             if named == Some(None) {
@@ -376,64 +309,35 @@ impl SessionActor {
         }
     }
 
-    fn expire_in(&mut self, life: Duration, ctx: &mut Context<Self>) {
-        let timer = ctx.run_later(life, |actor, ctx| {
-            actor.guarded(ctx, |actor, ctx| {
-                let (done, _) = oneshot::channel();
-                actor.end(
-                    End {
-                        code: CloseCode::SessionOver,
-                        only: None,
-                        done,
-                    },
-                    ctx,
-                );
-            });
-        });
-        cancel(ctx, self.expiry.replace(timer));
-    }
-
-    fn stop_when_idle(&mut self, ctx: &mut Context<Self>) {
-        if self.a.is_some() || self.b.is_some() {
-            return;
-        }
-        let timer = ctx.run_later(IDLE, |actor, ctx| {
-            actor.guarded(ctx, |actor, ctx| {
-                if actor.a.is_none() && actor.b.is_none() {
-                    actor.kit.directory.leave(actor.id, actor.generation);
-                    ctx.stop();
-                }
-            });
-        });
-        cancel(ctx, self.idle.replace(timer));
-    }
-
-    fn cancel_idle(&mut self, ctx: &mut Context<Self>) {
-        cancel(ctx, self.idle.take());
-    }
-
     /// Awaits the store and goes on with its answer, between other messages.
     fn ask<T: 'static>(
         &self,
         ctx: &mut Context<Self>,
         question: impl Future<Output = T> + 'static,
         then: impl FnOnce(&mut Self, &mut Context<Self>, T) + 'static,
-    ) {
-        ctx.spawn(question.into_actor(self).map(move |outcome, actor, ctx| {
-            actor.guarded(ctx, |actor, ctx| then(actor, ctx, outcome));
-        }));
+    ) -> SpawnHandle {
+        let asking = self.asking.clone();
+        let question = AssertUnwindSafe(question).catch_unwind().into_actor(self);
+        ctx.spawn(question.map(move |outcome, actor, ctx| {
+            drop(asking);
+            match outcome {
+                Ok(outcome) => actor.guarded(ctx, |actor, ctx| then(actor, ctx, outcome)),
+                Err(_panic) => actor.die(ctx),
+            }
+        }))
     }
 
     /// Runs a handler's body and catches its panic, as `instance.rs` says why. A dead actor does nothing more.
     fn guarded(&mut self, ctx: &mut Context<Self>, body: impl FnOnce(&mut Self, &mut Context<Self>)) {
-        if self.dead {
-            return;
+        if !self.dead && catch_unwind(AssertUnwindSafe(|| body(self, ctx))).is_err() {
+            self.die(ctx);
         }
-        if catch_unwind(AssertUnwindSafe(|| body(self, ctx))).is_err() {
-            self.dead = true;
-            self.kit.directory.bury(self.id, self.generation);
-            ctx.terminate();
-        }
+    }
+
+    fn die(&mut self, ctx: &mut Context<Self>) {
+        self.dead = true;
+        self.kit.directory.bury(self.id, self.generation);
+        ctx.terminate();
     }
 }
 
@@ -446,62 +350,10 @@ impl Drop for SessionActor {
     }
 }
 
-fn cancel(ctx: &mut Context<SessionActor>, timer: Option<SpawnHandle>) {
-    if let Some(timer) = timer {
-        ctx.cancel_future(timer);
-    }
-}
-
 impl Actor for SessionActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         self.guarded(ctx, Self::stop_when_idle);
-    }
-}
-
-impl Handler<Dial> for SessionActor {
-    type Result = ();
-
-    fn handle(&mut self, dial: Dial, ctx: &mut Context<Self>) {
-        self.guarded(ctx, |actor, ctx| actor.dial(dial, ctx));
-    }
-}
-
-impl Handler<Submit> for SessionActor {
-    type Result = ();
-
-    fn handle(&mut self, submit: Submit, ctx: &mut Context<Self>) {
-        self.guarded(ctx, |actor, ctx| actor.submit(submit, ctx));
-    }
-}
-
-impl Handler<Depart> for SessionActor {
-    type Result = ();
-
-    fn handle(&mut self, depart: Depart, ctx: &mut Context<Self>) {
-        self.guarded(ctx, |actor, ctx| {
-            actor.depart(depart.slot, depart.epoch, Departure::Lost, None, ctx);
-        });
-    }
-}
-
-impl Handler<End> for SessionActor {
-    type Result = ();
-
-    fn handle(&mut self, end: End, ctx: &mut Context<Self>) {
-        self.guarded(ctx, |actor, ctx| actor.end(end, ctx));
-    }
-}
-
-impl Handler<Leave> for SessionActor {
-    type Result = ();
-
-    fn handle(&mut self, leave: Leave, ctx: &mut Context<Self>) {
-        self.guarded(ctx, |actor, _| {
-            for slot in Slot::BOTH {
-                actor.say(slot, |words| words.goaway = Some(leave.within));
-            }
-        });
     }
 }

@@ -31,10 +31,11 @@ use tokio::sync::oneshot;
 use tracing::error;
 
 use super::{
-    Depart, Dial, End, Leave, Said, SessionActor, Submit,
+    SessionActor,
     link::Link,
+    messages::{Depart, Dial, End, Leave, Said, Submit},
     port::{Bind, BindRefusal, Bound, Entry as MailboxEntry, Gone, SessionStore},
-    state::code_of,
+    state::{STORE_RETRY, code_of},
 };
 use crate::ports::Clock;
 
@@ -81,6 +82,14 @@ pub struct Held {
     epoch: u64,
 }
 
+/// A slot that was asked for. Dropped, an answer that nobody took is given back.
+struct Dialing {
+    sessions: Sessions,
+    id: SessionId,
+    slot: Slot,
+    answer: oneshot::Receiver<Result<Bound, BindRefusal>>,
+}
+
 impl Sessions {
     /// Starts the arbiters.
     ///
@@ -88,10 +97,26 @@ impl Sessions {
     /// Where no actix `System` runs.
     pub fn start(arbiters: usize, store: Arc<dyn SessionStore>, clock: Arc<dyn Clock>) -> Self {
         let arbiters: Vec<Arbiter> = (0..arbiters.max(1)).map(|_| Arbiter::new()).collect();
+        let handles = arbiters.iter().map(Arbiter::handle).collect();
+        Self::on(arbiters, handles, store, clock)
+    }
+
+    /// Actors on the thread of the test, whose clock may be paused.
+    #[cfg(test)]
+    pub(crate) fn start_here(store: Arc<dyn SessionStore>, clock: Arc<dyn Clock>) -> Self {
+        Self::on(Vec::new(), vec![Arbiter::current()], store, clock)
+    }
+
+    fn on(
+        arbiters: Vec<Arbiter>,
+        handles: Vec<ArbiterHandle>,
+        store: Arc<dyn SessionStore>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let directory = Directory {
             seats: DashMap::new(),
             generations: AtomicU64::new(0),
-            arbiters: arbiters.iter().map(Arbiter::handle).collect(),
+            arbiters: handles,
         };
         Self {
             kit: Arc::new(Kit {
@@ -115,17 +140,14 @@ impl Sessions {
             link: link.clone(),
             reply,
         };
-        let Some(outcome) = self.ask(id, ask).await else {
-            return Err(busy().into());
-        };
-        let bound = outcome?;
-        let held = Held {
+        let mut dialing = Dialing {
             sessions: self.clone(),
             id,
             slot: bind.slot,
-            epoch: bound.epoch,
+            answer: self.send(id, ask).ok_or_else(busy)?,
         };
-        Ok((bound, held))
+        let bound = (&mut dialing.answer).await.map_err(|_| busy())??;
+        Ok((bound, dialing.held(&bound)))
     }
 
     /// Ends the connections of a session on this replica: all, or those of one instance. Returns when none of them
@@ -175,8 +197,22 @@ impl Sessions {
         }
     }
 
-    /// Sends a question to the session's actor; `None` when it died over it, or is drowned.
+    /// Asks the session's actor; `None` when it died over it, or is drowned.
     async fn ask<M, T>(&self, id: SessionId, question: impl Fn(oneshot::Sender<T>) -> M) -> Option<T>
+    where
+        M: Message + Send + 'static,
+        M::Result: Send,
+        SessionActor: Handler<M>,
+        <SessionActor as Actor>::Context: ToEnvelope<SessionActor, M>,
+    {
+        self.send(id, question)?.await.ok()
+    }
+
+    fn send<M, T>(
+        &self,
+        id: SessionId,
+        question: impl Fn(oneshot::Sender<T>) -> M,
+    ) -> Option<oneshot::Receiver<T>>
     where
         M: Message + Send + 'static,
         M::Result: Send,
@@ -187,7 +223,7 @@ impl Sessions {
             let seat = self.kit.directory.seat(id, &self.kit);
             let (reply, answer) = oneshot::channel();
             match seat.address.try_send(question(reply)) {
-                Ok(()) => return answer.await.ok(),
+                Ok(()) => return Some(answer),
                 Err(actix::dev::SendError::Full(_)) => return None,
                 Err(actix::dev::SendError::Closed(_)) => self.kit.directory.leave(id, seat.generation),
             }
@@ -200,6 +236,26 @@ fn busy() -> Gone {
     Gone::Unavailable(crate::ports::StoreError(
         "the session's actor did not answer".to_owned(),
     ))
+}
+
+impl Dialing {
+    fn held(&self, bound: &Bound) -> Held {
+        Held {
+            sessions: self.sessions.clone(),
+            id: self.id,
+            slot: self.slot,
+            epoch: bound.epoch,
+        }
+    }
+}
+
+impl Drop for Dialing {
+    fn drop(&mut self) {
+        self.answer.close();
+        if let Ok(Ok(bound)) = self.answer.try_recv() {
+            drop(self.held(&bound));
+        }
+    }
 }
 
 impl Held {
@@ -223,14 +279,17 @@ impl Held {
         outcome.unwrap_or(Err(CloseCode::InternalError))
     }
 
-    /// What waits in the slot's mailbox after `after`: about `bytes` of it.
+    /// What waits in the slot's mailbox after `after`: about `bytes` of it. Waits for a store that can't be reached.
     pub async fn read(&self, after: u64, bytes: usize) -> Result<Vec<MailboxEntry>, CloseCode> {
-        let read = self
-            .sessions
-            .kit
-            .store
-            .read(self.id, self.slot, self.epoch, after, bytes);
-        read.await.map_err(|gone| code_of(&gone))
+        let store = &self.sessions.kit.store;
+        loop {
+            let read = store.read(self.id, self.slot, self.epoch, after, bytes);
+            match read.await {
+                Ok(entries) => return Ok(entries),
+                Err(Gone::Unavailable(_)) => tokio::time::sleep(STORE_RETRY).await,
+                Err(gone @ (Gone::NoSession | Gone::Fenced)) => return Err(code_of(&gone)),
+            }
+        }
     }
 }
 

@@ -33,7 +33,7 @@ use crate::now::Now;
 /// A full mailbox is tried again after this: its reader acknowledges every 200 ms or is gone.
 const MAILBOX_RETRY: Duration = Duration::from_millis(1000);
 /// A store that can't be reached is tried again after this.
-const STORE_RETRY: Duration = Duration::from_millis(1000);
+pub(crate) const STORE_RETRY: Duration = Duration::from_millis(1000);
 
 /// Both slots as this replica sees them.
 pub(crate) struct SessionState {

@@ -1,1 +1,6 @@
+//! The actor and its registry on one thread with a paused clock; the store is the record, and fails on demand.
 
+mod connections;
+mod faults;
+mod shelf;
+mod support;
