@@ -96,6 +96,9 @@ pub enum Outcome {
     Failed(Failure),
     /// No connection to the provider before the deadline; surely not accepted. 502 `send_failed`.
     Unreachable,
+    /// No connection to a host that the caller named and that was never heard of as the provider: surely not accepted,
+    /// and no news of the provider. 502 `send_failed`.
+    HostUnreachable,
     /// Refused before any call: breaker open or queue full. 503 `overloaded`.
     Overloaded {
         /// Earliest useful retry.
@@ -142,6 +145,8 @@ pub enum Health {
         /// The provider client's number of the connection.
         connection: u64,
     },
+    /// It says nothing of the provider: the caller named a host that was never heard of as the provider.
+    Unknown,
 }
 
 /// One provider in one environment: APNs production, APNs sandbox, FCM, WNS.
@@ -156,6 +161,12 @@ pub trait PushProvider: Send + Sync + 'static {
     /// How many calls it can usefully have under way now (APNs: what its connections' peers allow). The lane
     /// never has more under way and queues the rest in fair turns.
     fn capacity(&self) -> watch::Receiver<usize>;
+
+    /// Whether a call of this push will show how the provider is. Not one to a host that only the caller vouches for:
+    /// an open breaker does not wait for what becomes of it.
+    fn can_probe(&self, _delivery: &Delivery) -> bool {
+        true
+    }
 
     /// Delivers one push. Retries inside as the contract says, ends by `delivery.deadline`, never panics on
     /// anything a provider sends.

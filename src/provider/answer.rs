@@ -107,6 +107,25 @@ pub(crate) fn not_the_providers() -> Outcome {
     failed(Reason::ProviderUnavailable, true, Health::Answered)
 }
 
+/// An outcome at a host that was never heard of as the provider: it is this push's alone.
+pub(crate) fn of_an_unknown_host(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Unreachable => Outcome::HostUnreachable,
+        Outcome::Failed(failure) => Outcome::Failed(Failure {
+            hold: match failure.hold {
+                Hold::Provider => Hold::Token,
+                Hold::Token | Hold::Nothing => failure.hold,
+            },
+            health: Health::Unknown,
+            ..failure
+        }),
+        Outcome::Sent { .. }
+        | Outcome::Gone { .. }
+        | Outcome::HostUnreachable
+        | Outcome::Overloaded { .. } => outcome,
+    }
+}
+
 #[cfg(test)]
 impl Reading {
     /// What the instance would be told if it came to that.

@@ -6,6 +6,7 @@
 //! Invariants: what may have been accepted is never sent again, and an answer that did not come whole ends no device.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -21,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     alarm::{Alarms, Refusal},
-    answer::{Answer, Reading, failed, misconfigured, not_the_providers},
+    answer::{Answer, Reading, failed, misconfigured, not_the_providers, of_an_unknown_host},
     http::{SendError, classify, read_body, watched_body},
     oauth::{AccessToken, Mend, TokenError, TokenKeeper},
     retry_after::retry_after,
@@ -35,6 +36,9 @@ const BODY_TIME: Duration = Duration::from_secs(3);
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 /// Longest such wait: a provider that is back is noticed within it.
 const LONGEST_RETRY: Duration = Duration::from_secs(2);
+/// Time to connect to a host that was never heard of as the provider, all tries together. Whoever names such hosts has
+/// turns for this long and no longer; one that is there is connected to in a fraction.
+const UNKNOWN_HOST_LIMIT: Duration = Duration::from_secs(2);
 /// Losses this close together are one lost connection with many streams.
 const SAME_LOSS: Duration = Duration::from_millis(500);
 
@@ -46,6 +50,35 @@ pub(crate) trait Push: Sync {
     fn request(&self) -> RequestBuilder;
     /// What an answer means.
     fn read(&self, answer: &Answer) -> Reading;
+    /// Told of each try.
+    fn tried(&self, _tried: &Tried<'_>) {}
+    /// Whether failures of this push say something of the provider, and not only of whom its caller named.
+    fn speaks(&self) -> bool {
+        true
+    }
+}
+
+/// How one try ended, in times of the monotonic clock.
+pub(crate) struct Tried<'a> {
+    pub(crate) began: Duration,
+    pub(crate) ended: Duration,
+    /// The head of an answer, if there was one.
+    pub(crate) result: Result<&'a Response, SendError>,
+}
+
+/// When a try ends, at the latest.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// If the HTTP library has not taken up the body by then.
+    taken_up: Duration,
+    deadline: Duration,
+}
+
+/// What the tries to reach somebody came to.
+enum Reached {
+    /// Whose body is still to come, to a try with this token.
+    Response(AccessToken, Response),
+    Nobody(Outcome),
 }
 
 /// What every call of one provider shares.
@@ -86,36 +119,77 @@ impl Caller {
         deadline: Duration,
         push: &impl Push,
     ) -> Outcome {
-        let (began, body) = (self.clock.now().unix, push.body());
+        match self.exchange(keeper, deadline, push).await {
+            Ok(outcome) if push.speaks() => outcome,
+            Ok(outcome) => of_an_unknown_host(outcome),
+            Err(error) => without_token(error),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        keeper: &TokenKeeper,
+        deadline: Duration,
+        push: &impl Push,
+    ) -> Result<Outcome, TokenError> {
+        let began = self.clock.now().unix;
         let mut fresh_token_tried = false;
-        let mut wait = FIRST_RETRY;
         loop {
-            let token = match keeper.token(deadline).await {
-                Ok(token) => token,
-                Err(error) => return without_token(error),
-            };
-            let sent = self.send(&token, deadline, push.request(), body.clone()).await;
-            let response = match sent {
-                Ok(response) => response,
-                Err(error) => match self.after(error) {
-                    Some(outcome) => return outcome,
-                    None if self.pause(&mut wait, deadline).await => continue,
-                    None => return not_taken(error),
-                },
+            let (token, response) = match self.reach(keeper, deadline, push).await? {
+                Reached::Response(token, response) => (token, response),
+                Reached::Nobody(outcome) => return Ok(outcome),
             };
             let reading = match self.answer(response, began, deadline).await {
                 Ok(answer) => push.read(&answer),
-                Err(lost) => return lost,
+                Err(lost) => return Ok(lost),
             };
             match reading {
-                Reading::Outcome(outcome) => return outcome,
-                Reading::RelayRefused(refusal) => return self.refused(refusal),
+                Reading::Outcome(outcome) => return Ok(outcome),
+                Reading::RelayRefused(refusal) => return Ok(self.refused(refusal)),
                 Reading::TokenRefused(refusal) => {
                     let mended = self.mend(keeper, &token, refusal);
                     if std::mem::replace(&mut fresh_token_tried, true) || !mended {
-                        return self.refused(refusal);
+                        return Ok(self.refused(refusal));
                     }
                 }
+            }
+        }
+    }
+
+    /// Tries until somebody answers, or what becomes of the push without an answer is known.
+    async fn reach(
+        &self,
+        keeper: &TokenKeeper,
+        deadline: Duration,
+        push: &impl Push,
+    ) -> Result<Reached, TokenError> {
+        let (body, mut wait, mut give_up) = (push.body(), FIRST_RETRY, None);
+        loop {
+            let token = keeper.token(deadline).await?;
+            let began = self.clock.now().mono;
+            let limit = || match push.speaks() {
+                true => deadline,
+                false => deadline.min(began.saturating_add(UNKNOWN_HOST_LIMIT)),
+            };
+            let limits = Limits {
+                taken_up: *give_up.get_or_insert_with(limit),
+                deadline,
+            };
+            let sent = self.send(&token, limits, push, body.clone()).await;
+            push.tried(&Tried {
+                began,
+                ended: self.clock.now().mono,
+                result: sent.as_ref().map_err(|error| *error),
+            });
+            let error = match sent {
+                Ok(response) => return Ok(Reached::Response(token, response)),
+                Err(error) => error,
+            };
+            if let Some(outcome) = self.after(error) {
+                return Ok(Reached::Nobody(outcome));
+            }
+            if !self.pause(&mut wait, limits.taken_up).await {
+                return Ok(Reached::Nobody(not_taken(error)));
             }
         }
     }
@@ -123,26 +197,32 @@ impl Caller {
     async fn send(
         &self,
         token: &AccessToken,
-        deadline: Duration,
-        request: RequestBuilder,
+        limits: Limits,
+        push: &impl Push,
         body: Bytes,
     ) -> Result<Response, SendError> {
-        let left = self.clock.now().until(deadline);
         let length = body.len();
         let (body, custody) = watched_body(body);
-        let request = request
+        let request = push
+            .request()
             .header(AUTHORIZATION, token.header.clone())
             .header(CONTENT_LENGTH, length)
             .body(body);
-        match timeout(left, request.send()).await {
+        let mut answer = pin!(request.send());
+        let until = |end| self.clock.now().until(end);
+        let in_time = match timeout(until(limits.taken_up), &mut answer).await {
+            Ok(answered) => Ok(answered),
+            // Still dialling, or waiting for a stream.
+            Err(_) if custody.withdraw() => return Err(SendError::NotSent),
+            Err(_) => timeout(until(limits.deadline), answer).await,
+        };
+        match in_time {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
                 let sorted = classify(&error, &custody);
-                self.note(sorted, error);
+                self.note(sorted, error, push.speaks());
                 Err(sorted)
             }
-            // Still dialling, or waiting for a stream.
-            Err(_) if custody.withdraw() => Err(SendError::NotSent),
             Err(_) => Err(SendError::TimedOut),
         }
     }
@@ -205,13 +285,17 @@ impl Caller {
         }
     }
 
-    fn note(&self, sorted: SendError, error: reqwest::Error) {
+    fn note(&self, sorted: SendError, error: reqwest::Error, speaks: bool) {
         match sorted {
-            SendError::NotSent => {
+            SendError::NotSent if speaks => {
                 let now = self.clock.now().mono;
                 self.alarms.not_sent(now, || (self.describe)(error));
             }
-            SendError::Refused | SendError::Unsendable | SendError::TimedOut | SendError::Lost => {
+            SendError::NotSent
+            | SendError::Refused
+            | SendError::Unsendable
+            | SendError::TimedOut
+            | SendError::Lost => {
                 tracing::debug!(
                     cause = (self.describe)(error),
                     ?sorted,

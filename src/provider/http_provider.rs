@@ -43,6 +43,10 @@ pub(crate) trait Service: Sized + Send + Sync + 'static {
     fn account(config: Self::Config) -> Result<Option<NewAccount<Self>>, Self::Error>;
     /// A push that is about to be called; `None` if the token is another provider's.
     fn push<'a>(&'a self, delivery: &'a Delivery) -> Option<Self::Push<'a>>;
+    /// Whether a call of this push will show how the provider is.
+    fn can_probe(&self, _delivery: &Delivery) -> bool {
+        true
+    }
     /// An error in words for the log, without what a device named.
     fn describe(error: reqwest::Error) -> String;
 }
@@ -126,6 +130,14 @@ impl<S: Service> PushProvider for HttpProvider<S> {
 
     fn capacity(&self) -> watch::Receiver<usize> {
         self.capacity.subscribe()
+    }
+
+    fn can_probe(&self, delivery: &Delivery) -> bool {
+        let account = self.account.load();
+        account
+            .as_ref()
+            .as_ref()
+            .is_none_or(|account| account.service.can_probe(delivery))
     }
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'static, Outcome> {

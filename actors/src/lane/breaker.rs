@@ -2,7 +2,7 @@
 //!
 //! The lane asks [`Breaker::admit`] before a push queues and again at its turn, and gives every [`Pass`] back once,
 //! with what the call told ([`Breaker::finished`]), or that there was none ([`Breaker::abandoned`],
-//! [`Breaker::starved`]). Probes are real pushes.
+//! [`Breaker::starved`]). Probes are real pushes, of those that will show how the provider is.
 //!
 //! ```text
 //!            >= 20 calls in 10 s, more than half of them faults
@@ -31,6 +31,8 @@ const WINDOW_SECONDS: u64 = 10;
 const FIRST_STEP: Duration = Duration::from_secs(1);
 /// Longest step: how late the first push after a recovery may be.
 const LONGEST_STEP: Duration = Duration::from_secs(10);
+/// A probe that is due for longer is anybody's.
+const OVERDUE: Duration = LONGEST_STEP;
 /// Lost connections remembered, so that the many streams of one count once. A provider has a few connections;
 /// when one more is lost the oldest is forgotten, and a straggler of it would count again.
 const LOST_CONNECTIONS: usize = 64;
@@ -110,6 +112,19 @@ impl Breaker {
         }
     }
 
+    /// May a push be sent that says nothing of the provider? Like [`Breaker::admit`], but it is not the probe, unless
+    /// nobody else has come for long: it may still be answered.
+    pub(super) fn admit_bystander(&mut self, now: Duration) -> Result<Pass, Refused> {
+        match self.phase {
+            Phase::Open { probe_at, .. } if now >= probe_at && now < probe_at.saturating_add(OVERDUE) => {
+                Err(Refused {
+                    retry_after: FIRST_STEP,
+                })
+            }
+            Phase::Closed { .. } | Phase::Open { .. } | Phase::Probing { .. } => self.admit(now),
+        }
+    }
+
     /// What a call told. Answers of an earlier phase's calls are dropped.
     pub(super) fn finished(&mut self, pass: Pass, health: Health, now: Duration) {
         if health == Health::Answered {
@@ -127,6 +142,7 @@ impl Breaker {
                 }
                 true
             }
+            Health::Unknown => return self.abandoned(pass, now),
         };
         match &mut self.phase {
             Phase::Closed { seconds } => {

@@ -9,7 +9,7 @@
 //!   Gone, certain -------> certain fuse open? relay_misconfigured : invalid_token
 //!   Gone, conditional ---> a fuse open?       relay_misconfigured : guard proves it? invalid_token : unconfirmed_token
 //!   Failed --------------> failed
-//!   Unreachable, Overloaded: no answer about this push
+//!   Unreachable, HostUnreachable, Overloaded: no answer about this push
 //! ```
 
 use std::{sync::Arc, time::Duration};
@@ -91,7 +91,7 @@ impl Judge {
                 since,
             } => Verdict::Answer(self.conditional(case, reason, since, now)),
             Outcome::Failed(failure) => Verdict::Answer(failed(&failure)),
-            Outcome::Unreachable => Verdict::Unreachable {
+            Outcome::Unreachable | Outcome::HostUnreachable => Verdict::Unreachable {
                 retry_after: UNREACHABLE_RETRY,
             },
             Outcome::Overloaded { retry_after } => Verdict::Overloaded {

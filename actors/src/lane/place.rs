@@ -50,14 +50,14 @@ impl Place {
     /// Takes a place in the line, unless there is an answer without.
     pub(super) fn take(core: &Arc<Core>, job: &LaneJob) -> Result<Self, Verdict> {
         let (tell, told) = oneshot::channel();
-        let now = core.now();
+        let (now, can_probe) = (core.now(), core.can_probe(&job.delivery));
         let mut state = core.lock();
         if state.closing {
             return Err(Verdict::Overloaded {
                 retry_after: QUEUE_RETRY,
             });
         }
-        let pass = state.pass(job.token, now)?;
+        let pass = state.pass(job.token, can_probe, now)?;
         let spot = match state.turns.join(job.turn, tell) {
             Joined::Turn => Spot::Turn,
             Joined::Waiting(ticket) => Spot::Waiting { ticket, told },
@@ -96,7 +96,7 @@ impl Place {
     /// At its turn: what has changed while it waited?
     pub(super) fn look_again(&mut self, job: &LaneJob) -> Result<Scope, Verdict> {
         let scope = self.core.scope(job.delivery.platform);
-        let now = self.core.now();
+        let (now, can_probe) = (self.core.now(), self.core.can_probe(&job.delivery));
         if now >= job.delivery.deadline {
             return Err(Verdict::Overloaded {
                 retry_after: QUEUE_RETRY,
@@ -107,7 +107,7 @@ impl Place {
             return Err(Verdict::Answer(answer));
         }
         if !self.pass.is_some_and(|pass| pass.probe) {
-            self.pass = Some(state.pass(job.token, now)?);
+            self.pass = Some(state.pass(job.token, can_probe, now)?);
         }
         scope.ok_or_else(|| Verdict::Answer(credentials_gone()))
     }

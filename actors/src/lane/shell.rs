@@ -105,6 +105,10 @@ impl Core {
         self.provider.scope(platform)
     }
 
+    pub(super) fn can_probe(&self, delivery: &Delivery) -> bool {
+        self.provider.can_probe(delivery)
+    }
+
     pub(super) async fn deliver(self: &Arc<Self>, job: LaneJob) -> Verdict {
         let call = match self.begin(job).await {
             Ok(call) => call,

@@ -55,12 +55,16 @@ impl State {
         }
     }
 
-    /// Leave to call, of holds and breaker.
-    pub(super) fn pass(&mut self, token: TokenHash, now: Duration) -> Result<Pass, Verdict> {
+    /// Leave to call, of holds and breaker. `can_probe`: the call will show how the provider is.
+    pub(super) fn pass(&mut self, token: TokenHash, can_probe: bool, now: Duration) -> Result<Pass, Verdict> {
         if let Some(answer) = self.holds.check(token, now) {
             return Err(Verdict::Answer(answer));
         }
-        self.breaker.admit(now).map_err(|refused| Verdict::Overloaded {
+        let admitted = match can_probe {
+            true => self.breaker.admit(now),
+            false => self.breaker.admit_bystander(now),
+        };
+        admitted.map_err(|refused| Verdict::Overloaded {
             retry_after: hint::clamp(refused.retry_after),
         })
     }
@@ -87,7 +91,7 @@ impl State {
                     self.pace.throttled(self.turns.taken(), began, now);
                 }
             }
-            Outcome::Unreachable | Outcome::Overloaded { .. } => {}
+            Outcome::Unreachable | Outcome::HostUnreachable | Outcome::Overloaded { .. } => {}
         }
         self.pace_turns(now);
         self.send_away(now);
@@ -151,7 +155,7 @@ fn health(outcome: &Outcome) -> Option<Health> {
         Outcome::Sent { .. } | Outcome::Gone { .. } => Some(Health::Answered),
         Outcome::Failed(failure) => Some(failure.health),
         Outcome::Unreachable => Some(Health::Faulty),
-        Outcome::Overloaded { .. } => None,
+        Outcome::HostUnreachable | Outcome::Overloaded { .. } => None,
     }
 }
 

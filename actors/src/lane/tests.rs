@@ -8,7 +8,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -68,6 +68,7 @@ struct Fake {
     calls: AtomicUsize,
     under_way: Arc<AtomicUsize>,
     most_under_way: AtomicUsize,
+    can_probe: AtomicBool,
 }
 
 struct UnderWay(Arc<AtomicUsize>);
@@ -93,6 +94,7 @@ impl Fake {
             calls: AtomicUsize::new(0),
             under_way: Arc::new(AtomicUsize::new(0)),
             most_under_way: AtomicUsize::new(0),
+            can_probe: AtomicBool::new(true),
         })
     }
 
@@ -120,6 +122,10 @@ impl PushProvider for Fake {
 
     fn capacity(&self) -> watch::Receiver<usize> {
         self.capacity.subscribe()
+    }
+
+    fn can_probe(&self, _: &Delivery) -> bool {
+        self.can_probe.load(Ordering::SeqCst)
     }
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'static, Outcome> {

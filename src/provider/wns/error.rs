@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use reqwest::header::HeaderMap;
 use sovereign_relay_actors::ports::{Certainty, Health, Hold, Outcome};
 use sovereign_relay_protocol::push::Reason;
 
@@ -19,10 +20,7 @@ const MESSAGE_ID_CHARS: usize = 64;
 
 /// Reads an answer.
 pub(super) fn read(answer: &Answer) -> Reading {
-    let from_wns = answer
-        .headers
-        .keys()
-        .any(|name| name.as_str().starts_with("x-wns-"));
+    let from_wns = is_from_wns(&answer.headers);
     let outcome = match answer.status {
         200 => accepted(answer),
         201..=299 => perhaps_taken(),
@@ -48,6 +46,11 @@ pub(super) fn read(answer: &Answer) -> Reading {
         }
     };
     Reading::Outcome(outcome)
+}
+
+/// Whether it was WNS that answered, and not some proxy.
+pub(super) fn is_from_wns(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with("x-wns-"))
 }
 
 /// A 200 may still say that the notification goes nowhere. Two headers carry the same word, by document and age.

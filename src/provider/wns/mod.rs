@@ -2,15 +2,19 @@
 //! <https://learn.microsoft.com/windows/apps/develop/notifications/push-notifications/push-request-response-headers>
 //!
 //! [`super::http_provider`] with WNS plugged in. Flow: [`request`] sets the headers, [`super::call`] sends it with a token of
-//! [`super::oauth`], [`error`] reads the answer; [`resolver`] keeps the call inside the public internet.
+//! [`super::oauth`], [`error`] reads the answer; [`resolver`] keeps the call inside the public internet, and
+//! [`hosts`] keeps a caller's choice of host from being taken for WNS's health.
 //!
 //! Invariant: the relay's bearer token goes to no host but those under the channel rule, redirects are not followed,
 //! and an answer without any `X-WNS-` header is some proxy's and says nothing about the device. HTTP/1.1, which is what
 //! Microsoft documents: a lost connection then costs one push.
 
 mod error;
+mod hosts;
 mod request;
 mod resolver;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use reqwest::{Client, RequestBuilder, Url};
@@ -20,10 +24,11 @@ use sovereign_relay_protocol::{
     token::{ChannelUri, TargetToken},
 };
 
+use self::hosts::Hosts;
 use super::{
     answer::{Answer, Reading},
-    call::Push,
-    http::{self, ClientError},
+    call::{Push, Tried},
+    http::{self, ClientError, SendError},
     http_provider::{HttpProvider, NewAccount, Service},
     oauth::{Grant, TokenEndpoint},
     transport,
@@ -51,6 +56,13 @@ pub(crate) struct WnsConfig {
 /// One app at WNS.
 pub(crate) struct Wns {
     http: Client,
+    hosts: Mutex<Hosts>,
+}
+
+impl Wns {
+    fn hosts(&self) -> MutexGuard<'_, Hosts> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Service for Wns {
@@ -80,6 +92,7 @@ impl Service for Wns {
             },
             service: Self {
                 http: http::client(&tls, http::Options::http1(public_only))?,
+                hosts: Mutex::default(),
             },
         }))
     }
@@ -89,10 +102,17 @@ impl Service for Wns {
             return None;
         };
         Some(WnsPush {
-            http: &self.http,
+            wns: self,
             channel,
             delivery,
         })
+    }
+
+    fn can_probe(&self, delivery: &Delivery) -> bool {
+        match &delivery.token {
+            TargetToken::Channel(channel) => self.hosts().can_probe(channel.host()),
+            TargetToken::Apple(_) | TargetToken::Fcm(_) => false,
+        }
     }
 
     fn describe(error: reqwest::Error) -> String {
@@ -102,7 +122,7 @@ impl Service for Wns {
 
 /// One push.
 pub(crate) struct WnsPush<'a> {
-    http: &'a Client,
+    wns: &'a Wns,
     channel: &'a ChannelUri,
     delivery: &'a Delivery,
 }
@@ -113,11 +133,27 @@ impl Push for WnsPush<'_> {
     }
 
     fn request(&self) -> RequestBuilder {
-        request::build(self.http, self.channel, self.delivery)
+        request::build(&self.wns.http, self.channel, self.delivery)
     }
 
     fn read(&self, answer: &Answer) -> Reading {
         error::read(answer)
+    }
+
+    fn tried(&self, tried: &Tried<'_>) {
+        let (host, now) = (self.channel.host(), tried.ended);
+        match tried.result {
+            Ok(response) if error::is_from_wns(response.headers()) => self.wns.hosts().answered(host, now),
+            Ok(response) if response.status().is_server_error() => self.wns.hosts().failed(host, now),
+            Ok(_) | Err(SendError::Unsendable) => {}
+            Err(SendError::NotSent | SendError::Refused | SendError::TimedOut | SendError::Lost) => {
+                self.wns.hosts().failed(host, now);
+            }
+        }
+    }
+
+    fn speaks(&self) -> bool {
+        self.wns.hosts().speaks(self.channel.host())
     }
 }
 

@@ -148,6 +148,51 @@ fn what_began_before_it_opened_neither_fails_nor_passes_the_probe() {
     assert_eq!(breaker.state(), BreakerState::Closed);
 }
 
+#[test]
+fn calls_that_say_nothing_of_the_provider_count_for_nothing() {
+    let mut breaker = Breaker::new();
+    for _ in 0..1_000 {
+        call(&mut breaker, Health::Unknown, ms(0));
+    }
+    assert_eq!(breaker.state(), BreakerState::Closed);
+    for _ in 0..20 {
+        call(&mut breaker, Health::Faulty, ms(0));
+    }
+    assert_eq!(
+        breaker.state(),
+        BreakerState::Open,
+        "nor do they make faults fewer"
+    );
+}
+
+#[test]
+fn what_says_nothing_of_the_provider_leaves_the_probe_to_others() {
+    let mut breaker = Breaker::new();
+    assert!(breaker.admit_bystander(ms(0)).is_ok());
+    let mut breaker = opened(ms(0));
+    for at in [500, 1_000, 2_000, 10_999] {
+        let refused = breaker.admit_bystander(ms(at)).unwrap_err();
+        assert!(!refused.retry_after.is_zero());
+        assert_eq!(breaker.state(), BreakerState::Open);
+    }
+    let probe = breaker.admit(ms(10_999)).unwrap();
+    assert!(probe.probe && breaker.admit_bystander(ms(10_999)).is_err());
+    breaker.finished(probe, Health::Unknown, ms(10_999));
+    assert!(
+        breaker.admit(ms(10_999)).unwrap().probe,
+        "a probe that told nothing makes way for the next at once"
+    );
+}
+
+#[test]
+fn when_no_other_push_comes_a_breaker_does_not_stay_open_for_ever() {
+    let mut breaker = opened(ms(0));
+    let probe = breaker.admit_bystander(ms(11_000)).unwrap();
+    assert!(probe.probe);
+    breaker.finished(probe, Health::Answered, ms(11_000));
+    assert_eq!(breaker.state(), BreakerState::Closed);
+}
+
 proptest! {
     #[test]
     fn never_two_probes_and_a_refused_push_passes_at_the_moment_it_was_told(

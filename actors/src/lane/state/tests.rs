@@ -50,7 +50,7 @@ fn a_million_pushes_to_a_million_tokens_of_a_thousand_instances_keep_every_memor
             instance: InstanceId::from_bytes(instance),
             token,
         };
-        let pass = state.pass(token, now).unwrap();
+        let pass = state.pass(token, true, now).unwrap();
         let (tell, _told) = oneshot::channel();
         assert_eq!(
             state.turns.join(TurnKey::Instance(case.instance), tell),

@@ -293,3 +293,46 @@ async fn a_client_that_ends_a_little_after_its_deadline_still_has_the_last_word(
     assert!(matches!(verdict, Verdict::Unreachable { .. }), "{verdict:?}");
     assert!(bench.clock.now().mono <= DEADLINE);
 }
+
+#[tokio::test(start_paused = true)]
+async fn hosts_that_only_their_caller_vouches_for_turn_nobody_away_and_slow_nobody_down() {
+    let of_the_host = Outcome::Failed(Failure {
+        reason: Reason::ProviderUnavailable,
+        retryable: true,
+        retry_after: Some(Duration::from_secs(37)),
+        hold: Hold::Token,
+        health: Health::Unknown,
+    });
+    for outcome in [Outcome::HostUnreachable, of_the_host] {
+        let bench = bench(Fake::new(10, move |_: &Delivery| {
+            std::future::ready(outcome.clone()).boxed()
+        }));
+        for number in 0..100 {
+            let verdict = bench.push(1, number).await.unwrap();
+            assert!(!is_overloaded(&verdict), "{verdict:?}");
+        }
+        assert_eq!(bench.lane.snapshot().breaker, BreakerState::Closed);
+        bench.fake.now_does(sends_after(Duration::from_millis(10)));
+        let pushes: Vec<_> = (1_000..1_010).map(|number| bench.push(2, number)).collect();
+        for push in pushes {
+            assert!(is_sent(&push.await.unwrap()));
+        }
+        assert_eq!(bench.fake.most_under_way.load(Ordering::SeqCst), 10);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_push_that_can_not_tell_leaves_the_probe_to_one_that_can() {
+    let bench = bench(Fake::new(10, |_: &Delivery| {
+        std::future::ready(Outcome::Unreachable).boxed()
+    }));
+    for number in 0..20 {
+        bench.push(1, number).await.unwrap();
+    }
+    sleep(Duration::from_secs(1)).await;
+    bench.fake.now_does(sends_after(Duration::from_millis(1)));
+    bench.fake.can_probe.store(false, Ordering::SeqCst);
+    assert!(is_overloaded(&bench.push(1, 1).await.unwrap()));
+    bench.fake.can_probe.store(true, Ordering::SeqCst);
+    assert!(is_sent(&bench.push(2, 1).await.unwrap()));
+}

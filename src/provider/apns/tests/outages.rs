@@ -23,7 +23,7 @@ fn impatient() -> Tuning {
 fn lost_connection(failure: &Failure) -> u64 {
     match failure.health {
         Health::ConnectionLost { connection } => connection,
-        Health::Answered | Health::Faulty => panic!("{failure:?}"),
+        Health::Answered | Health::Faulty | Health::Unknown => panic!("{failure:?}"),
     }
 }
 
