@@ -39,7 +39,7 @@ async fn client(server: &TurnServer, ice: &Ice) -> TurnClient {
 
 #[tokio::test]
 async fn vended_credentials_allocate_until_they_end_and_not_after() {
-    let server = TurnServer::start(&[NEW]).await;
+    let server = TurnServer::start(&[NEW]);
     for (made, outcome) in [
         (now(), Ok(())),
         (ending_in(60), Ok(())),
@@ -53,7 +53,7 @@ async fn vended_credentials_allocate_until_they_end_and_not_after() {
 
 #[tokio::test]
 async fn both_secrets_of_a_rotation_allocate_and_a_strangers_does_not() {
-    let server = TurnServer::start(&[OLD, NEW]).await;
+    let server = TurnServer::start(&[OLD, NEW]);
     for (secret, outcome) in [
         (OLD, Ok(())),
         (NEW, Ok(())),
@@ -66,7 +66,7 @@ async fn both_secrets_of_a_rotation_allocate_and_a_strangers_does_not() {
 
 #[tokio::test]
 async fn a_credential_holds_for_its_username_alone() {
-    let server = TurnServer::start(&[NEW]).await;
+    let server = TurnServer::start(&[NEW]);
     let [mine, other] = ["mine", "other"].map(|user| servers(NEW).vend(user, now()).servers.remove(0));
     let mut client = server
         .client(&other.username.unwrap(), &mine.credential.unwrap())
@@ -76,7 +76,7 @@ async fn a_credential_holds_for_its_username_alone() {
 
 #[tokio::test]
 async fn peers_on_private_networks_are_refused_and_others_are_not() {
-    let server = TurnServer::start(&[NEW]).await;
+    let server = TurnServer::start(&[NEW]);
     let mut client = client(&server, &servers(NEW).vend("a-slot", now())).await;
     assert_eq!(client.allocate().await, Ok(()));
     for peer in [

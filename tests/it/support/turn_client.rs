@@ -1,6 +1,9 @@
 //! As much of a TURN client (RFC 8656, RFC 8489) as it takes to ask for an allocation and for a permission.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddrV4},
+    time::Duration,
+};
 
 use hmac::{Hmac, KeyInit, Mac};
 use md5::{Digest, Md5};
@@ -45,9 +48,9 @@ struct Answer {
 }
 
 /// A client with a socket of its own.
-pub async fn connect(port: u16, username: &str, credential: &str) -> TurnClient {
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    socket.connect(("127.0.0.1", port)).await.unwrap();
+pub async fn connect(server: SocketAddrV4, username: &str, credential: &str) -> TurnClient {
+    let socket = UdpSocket::bind((*server.ip(), 0)).await.unwrap();
+    socket.connect(server).await.unwrap();
     TurnClient {
         socket,
         username: username.to_owned(),

@@ -1,12 +1,13 @@
 //! A real coturn with the sample configuration, on loopback.
 
-use std::process::Stdio;
+use std::{
+    net::{Ipv4Addr, SocketAddrV4},
+    process::Stdio,
+    sync::atomic::{AtomicU16, Ordering},
+};
 
 use tempfile::TempDir;
-use tokio::{
-    net::UdpSocket,
-    process::{Child, Command},
-};
+use tokio::process::{Child, Command};
 
 use super::turn_client::{self, TurnClient};
 
@@ -14,29 +15,22 @@ const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/turnserver.con
 
 /// A running coturn; killed when dropped.
 pub struct TurnServer {
-    port: u16,
+    place: SocketAddrV4,
     _child: Child,
     _directory: TempDir,
 }
 
 impl TurnServer {
     /// Starts one that knows these secrets beside the sample's.
-    pub async fn start(secrets: &[&str]) -> Self {
+    pub fn start(secrets: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
-        let port = free_port().await;
+        let place = own_place();
+        let address = place.ip().to_string();
         let mut command = Command::new("turnserver");
         command
-            .args([
-                "-c",
-                SAMPLE,
-                "-L",
-                "127.0.0.1",
-                "-E",
-                "127.0.0.1",
-                "--no-tls",
-                "--no-dtls",
-            ])
-            .arg(format!("--listening-port={port}"))
+            .args(["-c", SAMPLE, "-L", &address, "-E", &address])
+            .args(["--no-tls", "--no-dtls", "--no-tcp"])
+            .arg(format!("--listening-port={}", place.port()))
             .arg("--pidfile")
             .arg(directory.path().join("pid"))
             .arg("--userdb")
@@ -53,7 +47,7 @@ impl TurnServer {
             .spawn()
             .expect("coturn is needed for this test: install it so that `turnserver` is on the PATH");
         Self {
-            port,
+            place,
             _child: child,
             _directory: directory,
         }
@@ -61,11 +55,15 @@ impl TurnServer {
 
     /// A client with a socket of its own.
     pub async fn client(&self, username: &str, credential: &str) -> TurnClient {
-        turn_client::connect(self.port, username, credential).await
+        turn_client::connect(self.place, username, credential).await
     }
 }
 
-async fn free_port() -> u16 {
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    socket.local_addr().unwrap().port()
+/// An address and a port that no other test has, nor a connection of one: coturn would wait for a port that is taken.
+/// All of 127.0.0.0/8 is this machine's.
+fn own_place() -> SocketAddrV4 {
+    static STARTED: AtomicU16 = AtomicU16::new(0);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let address = Ipv4Addr::new(127, 64 | (high & 63), middle, low);
+    SocketAddrV4::new(address, 3478 + STARTED.fetch_add(1, Ordering::Relaxed))
 }
