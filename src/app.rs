@@ -44,6 +44,7 @@ use crate::{
     clock::SystemClock,
     config::{Config, ConfigError},
     defaults::STOP_TIME,
+    descriptors,
     entropy::SystemEntropy,
     http::{self, Tuning, capabilities::is_configured, health::Facts, services::Services},
     limit::{AddressLimits, BodyBounds, BodyBudget},
@@ -325,7 +326,8 @@ fn listen_public(
     upgrades: Arc<Upgrades>,
 ) -> Result<Listener, StartError> {
     let closing_time = closing_time(config.timeouts.drain_grace);
-    let limits = ports.tuning.public(threads(config.listen.workers), closing_time);
+    let mut limits = ports.tuning.public(threads(config.listen.workers), closing_time);
+    limits.connections = descriptors::public_connections(limits.connections);
     let address = config.listen.address;
     let bound = http::bind(address, limits, services, Some(upgrades))
         .map_err(|cause| StartError::Listen { address, cause })?;

@@ -12,6 +12,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod defaults;
+mod descriptors;
 pub mod entropy;
 pub mod http;
 pub mod limit;

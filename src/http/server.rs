@@ -74,7 +74,7 @@ pub(crate) fn bind(
     };
     let server = builder
         .workers(limits.workers)
-        .max_concurrent_connections(limits.connections.div_ceil(limits.workers.max(1)))
+        .max_concurrent_connections((limits.connections / limits.workers.max(1)).max(1))
         .shutdown_timeout(limits.closing_time.as_secs_f64().ceil() as u64)
         .disable_signals()
         .listen("http", listener, factory)?
