@@ -23,6 +23,7 @@ pub(crate) mod error;
 pub(crate) mod extract;
 pub mod health;
 pub(crate) mod openapi;
+mod patience;
 pub(crate) mod push;
 pub(crate) mod server;
 pub mod services;

@@ -6,11 +6,17 @@
 use std::{io, net::SocketAddr, sync::Arc};
 
 use actix_codec::Framed;
-use actix_http::{HttpService, Request, h1};
+use actix_http::{HttpService, Protocol, Request, h1};
 use actix_rt::net::TcpStream;
 use actix_server::Server;
 use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
-use actix_web::{App, dev::AppConfig, middleware::from_fn, web, web::ServiceConfig};
+use actix_web::{
+    App,
+    dev::{AppConfig, ServiceRequest},
+    middleware::from_fn,
+    web,
+    web::ServiceConfig,
+};
 use sovereign_relay_actors::ports::Entropy;
 use tokio::net::TcpSocket;
 
@@ -18,12 +24,15 @@ use super::{
     ListenerLimits,
     context::{self, Observer},
     no_route,
+    patience::{Patience, Patient, Watch},
 };
 use crate::ws::upgrade::{self, Upgrades};
 
 /// How long a connection may go on lingering after an answer that ended it early. Long enough for the answer to
 /// reach a client that is still sending.
 const LINGER: std::time::Duration = std::time::Duration::from_secs(1);
+
+type Socket = Patient<TcpStream>;
 
 /// A bound server that is about to run.
 pub(crate) struct Bound {
@@ -45,18 +54,27 @@ pub(crate) fn bind(
     let address = listener.local_addr()?;
     let builder = Server::build();
     let stops = builder.graceful_shutdown_signal();
+    let patience = Patience {
+        head: limits.head_time,
+        idle: limits.keep_alive,
+    };
     let factory = move || {
         let (observer, upgrades, stops) = (observer.clone(), upgrades.clone(), stops.clone());
         let entropy = observer.entropy.clone();
         let app = App::new()
             .configure(configure.clone())
             .default_service(web::to(no_route))
-            .wrap(from_fn(move |request, next| {
-                context::observe(observer.clone(), request, next)
+            .wrap(from_fn(move |request: ServiceRequest, next| {
+                let served = request.request().conn_data::<Watch>().map(Watch::serve);
+                let answer = context::observe(observer.clone(), request, next);
+                async move {
+                    let _served = served;
+                    answer.await
+                }
             }))
             .into_factory()
             .map_err(|error: actix_web::Error| error.error_response());
-        HttpService::build()
+        let service = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stops = stops.clone();
                 async move { stops.notified().await }
@@ -64,13 +82,15 @@ pub(crate) fn bind(
             .keep_alive(limits.keep_alive)
             .client_request_timeout(limits.head_time)
             .client_disconnect_timeout(LINGER)
-            .tcp_nodelay(true)
             .local_addr(address)
+            .on_connect_ext(|socket: &Socket, data| {
+                data.insert(socket.watch());
+            })
             .upgrade(fn_service(move |(request, framed)| {
                 on_upgrade(upgrades.clone(), entropy.clone(), request, framed)
             }))
-            .finish(map_config(app, |()| AppConfig::default()))
-            .tcp()
+            .finish(map_config(app, |()| AppConfig::default()));
+        fn_service(move |socket| async move { Ok(taken(socket, patience)) }).and_then(service)
     };
     let server = builder
         .workers(limits.workers)
@@ -93,12 +113,21 @@ fn listen(address: SocketAddr, backlog: u32) -> io::Result<std::net::TcpListener
     socket.listen(backlog)?.into_std()
 }
 
+/// A connection that was taken in.
+fn taken(socket: TcpStream, patience: Patience) -> (Socket, Protocol, Option<SocketAddr>) {
+    // Without it small answers wait for the peer's acknowledgement. A socket that refuses is about to end.
+    let _ = socket.set_nodelay(true);
+    let peer = socket.peer_addr().ok();
+    (Patient::new(socket, patience), Protocol::Http1, peer)
+}
+
 async fn on_upgrade(
     upgrades: Option<Arc<Upgrades>>,
     entropy: Arc<dyn Entropy>,
     request: Request,
-    framed: Framed<TcpStream, h1::Codec>,
+    framed: Framed<Socket, h1::Codec>,
 ) -> Result<(), actix_http::Error> {
+    let framed = framed.into_map_io(Patient::into_socket);
     upgrade::serve(upgrades, &*entropy, request, framed).await;
     Ok(())
 }

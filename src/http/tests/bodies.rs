@@ -151,28 +151,3 @@ async fn a_connection_is_used_again_after_an_answer() {
         assert_eq!(read_answer(&mut socket, false).await.status, 200);
     }
 }
-
-#[actix_web::test]
-async fn a_head_that_trickles_in_is_cut() {
-    let relay = Relay::start().await;
-    let limits = crate::http::ListenerLimits {
-        head_time: Duration::from_millis(50),
-        ..super::kit::listener_limits()
-    };
-    let bound = crate::http::bind(
-        "127.0.0.1:0".parse().unwrap(),
-        limits,
-        relay.services.clone(),
-        None,
-    )
-    .unwrap();
-    let handle = bound.server.handle();
-    actix_web::rt::spawn(bound.server);
-    let mut socket = TcpStream::connect(bound.address).await.unwrap();
-    socket
-        .write_all(b"POST /v1/push HTTP/1.1\r\nHost: re")
-        .await
-        .unwrap();
-    assert_eq!(read_answer(&mut socket, false).await.status, 408);
-    handle.stop(false).await;
-}

@@ -4,6 +4,7 @@ mod batch;
 mod bodies;
 mod enrollment;
 mod errors;
+mod heads;
 pub(crate) mod kit;
 mod logs;
 mod memory;
