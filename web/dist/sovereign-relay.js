@@ -1777,6 +1777,7 @@ function originOf(sdp) {
 var PAIRING = "pairing";
 var KINDS = /* @__PURE__ */ new Set(["offer", "answer", "candidate", PAIRING]);
 var UNNAMED = "unnamed";
+var OFFER_WAIT_MS = 50;
 var NAME_BYTES = 9;
 var NAMED = /^pairing-[A-Za-z0-9_-]{12}(?=$|[.])/;
 function connect(peerConnection, session) {
@@ -1794,6 +1795,9 @@ var Connection = class extends Emitter {
   #pairing;
   /** The polite side has something to offer, and waits for the first word of the other. */
   #waiting = false;
+  /** The peer was told the pairing, or will be by what is on its way. */
+  #told = false;
+  #timer;
   #closed = false;
   /** @internal Use {@link connect}. */
   constructor(source, session) {
@@ -1834,6 +1838,7 @@ var Connection = class extends Emitter {
   /** Stops negotiating. Leaves the `RTCPeerConnection` and the session as they are. */
   close() {
     this.#closed = true;
+    clearTimeout(this.#timer);
     this.#leg.retire();
     for (const stop of this.#stops) {
       stop();
@@ -1912,16 +1917,28 @@ var Connection = class extends Emitter {
     } else if (replace) {
       this.#namePairing();
     } else {
-      this.#tellPairing();
+      this.#tellPairingSoon();
       this.#leg.offerAgain();
     }
   }
   #namePairing() {
     this.#pairing = `pairing-${randomName()}`;
-    this.#tellPairing();
+    this.#tellPairingSoon();
   }
-  #tellPairing() {
-    this.#send({ kind: PAIRING, negotiation: this.#pairing ?? UNNAMED, value: null });
+  /**
+   * An offer of ours tells the pairing as well, and is better: the polite side, which waits for our first word, then
+   * answers it, where it would have made an offer of its own and had to roll it back.
+   */
+  #tellPairingSoon() {
+    this.#told = false;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#enqueue(() => {
+        if (!this.#told) {
+          this.#send({ kind: PAIRING, negotiation: this.#pairing ?? UNNAMED, value: null });
+        }
+      });
+    }, OFFER_WAIT_MS);
   }
   get #decides() {
     return this.#session.slot === "a";
@@ -1939,6 +1956,7 @@ var Connection = class extends Emitter {
     return true;
   }
   #send(message) {
+    this.#told ||= message.kind === "offer" || message.kind === PAIRING;
     this.#session.send(message).catch(() => {
       this.#report("not_sent");
     });

@@ -3,8 +3,8 @@
  *
  * The role comes with the relay's welcome, so both sides call the same thing. When a page reloads, the other side's
  * connection to the page that is gone can't be mended (other keys), so both need a new one, and have to agree on which
- * belong together while messages of the old ones still arrive. The impolite side decides: it names a *pairing*, tells
- * it before anything else, and names another one when the peer's page is another. Every negotiation carries the name.
+ * belong together while messages of the old ones still arrive. The impolite side decides: it names a *pairing*, and
+ * another one when the peer's page is another. Every negotiation carries the name.
  *
  *     impolite: begin -> name a pairing; peer reloaded, and ours is bound -> new leg, new pairing
  *               message of another pairing -> dropped
@@ -31,6 +31,8 @@ const PAIRING = "pairing";
 const KINDS = new Set(["offer", "answer", "candidate", PAIRING]);
 /** Of a peer that names none. */
 const UNNAMED = "unnamed";
+/** A browser that needs a negotiation says so within a few milliseconds. */
+const OFFER_WAIT_MS = 50;
 const NAME_BYTES = 9;
 const NAMED = /^pairing-[A-Za-z0-9_-]{12}(?=$|[.])/;
 
@@ -74,6 +76,9 @@ export class Connection extends Emitter<ConnectionEvents> {
   #pairing: string | undefined;
   /** The polite side has something to offer, and waits for the first word of the other. */
   #waiting = false;
+  /** The peer was told the pairing, or will be by what is on its way. */
+  #told = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
   /** @internal Use {@link connect}. */
@@ -118,6 +123,7 @@ export class Connection extends Emitter<ConnectionEvents> {
   /** Stops negotiating. Leaves the `RTCPeerConnection` and the session as they are. */
   close(): void {
     this.#closed = true;
+    clearTimeout(this.#timer);
     this.#leg.retire();
     for (const stop of this.#stops) {
       stop();
@@ -202,18 +208,30 @@ export class Connection extends Emitter<ConnectionEvents> {
     } else if (replace) {
       this.#namePairing();
     } else {
-      this.#tellPairing();
+      this.#tellPairingSoon();
       this.#leg.offerAgain();
     }
   }
 
   #namePairing(): void {
     this.#pairing = `pairing-${randomName()}`;
-    this.#tellPairing();
+    this.#tellPairingSoon();
   }
 
-  #tellPairing(): void {
-    this.#send({ kind: PAIRING, negotiation: this.#pairing ?? UNNAMED, value: null });
+  /**
+   * An offer of ours tells the pairing as well, and is better: the polite side, which waits for our first word, then
+   * answers it, where it would have made an offer of its own and had to roll it back.
+   */
+  #tellPairingSoon(): void {
+    this.#told = false;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#enqueue(() => {
+        if (!this.#told) {
+          this.#send({ kind: PAIRING, negotiation: this.#pairing ?? UNNAMED, value: null });
+        }
+      });
+    }, OFFER_WAIT_MS);
   }
 
   get #decides(): boolean {
@@ -234,6 +252,7 @@ export class Connection extends Emitter<ConnectionEvents> {
   }
 
   #send(message: SignalMessage): void {
+    this.#told ||= message.kind === "offer" || message.kind === PAIRING;
     this.#session.send(message).catch(() => {
       this.#report("not_sent");
     });

@@ -60,11 +60,25 @@ for (const [who, wants] of [
   });
 }
 
-test("of two offers that cross, the polite side's is rolled back and the impolite side's answered", async () => {
+test("at first the polite side answers the other's offer, so that nothing has to be rolled back", async () => {
   const world = new World();
   const [a, b] = [new Peer(world, "a", true), new Peer(world, "b", true)];
   await world.until(() => areConnected(a, b), "the connection");
+  assert.deepEqual([a.current.rollbacks, b.current.rollbacks], [0, 0]);
+});
+
+test("of two later offers that cross, the polite side's is rolled back, and made again afterwards", async () => {
+  const world = new World();
+  const [a, b] = [new Peer(world, "a", true), new Peer(world, "b", true)];
+  await world.until(() => areConnected(a, b), "the connection");
+  await world.pass(500);
+  const answers = b.page.messages.filter(({ kind }) => kind === "answer").length;
+  a.current.want();
+  b.current.want();
+  await world.until(() => b.page.messages.filter(({ kind }) => kind === "answer").length > answers, "its answer");
   assert.deepEqual([a.current.rollbacks, b.current.rollbacks], [0, 1]);
+  await world.until(() => areConnected(a, b), "the connection, still");
+  assert.deepEqual([a.problems, b.problems], [[], []]);
 });
 
 test("an offer made long before the peer comes is answered when it comes", async () => {

@@ -3,8 +3,8 @@
  *
  * The role comes with the relay's welcome, so both sides call the same thing. When a page reloads, the other side's
  * connection to the page that is gone can't be mended (other keys), so both need a new one, and have to agree on which
- * belong together while messages of the old ones still arrive. The impolite side decides: it names a *pairing*, tells
- * it before anything else, and names another one when the peer's page is another. Every negotiation carries the name.
+ * belong together while messages of the old ones still arrive. The impolite side decides: it names a *pairing*, and
+ * another one when the peer's page is another. Every negotiation carries the name.
  *
  *     impolite: begin -> name a pairing; peer reloaded, and ours is bound -> new leg, new pairing
  *               message of another pairing -> dropped
