@@ -7,7 +7,6 @@
 //! begin(key, message) -> First(claim)   look into the outcome memory, go on, then claim.finish(result)
 //!                     -> Wait(receiver) the first one's result
 //!                     -> Conflict       the key has another message under way
-//!                     -> Full           too many wait already
 //! ```
 //!
 //! The claim travels with the push. Where it is dropped unfinished (a panic), whoever waits is answered
@@ -38,10 +37,6 @@ use crate::{
 
 /// How long a final outcome is remembered.
 pub const REMEMBERED: Duration = Duration::from_secs(limits::IDEMPOTENCY_SECONDS);
-/// Repeats that may wait for one push. A caller repeats after a lost connection, a few times at most; more is a
-/// loop, which is answered `rate_limited`.
-const WAITERS: usize = 32;
-
 /// A final outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remembered {
@@ -72,6 +67,7 @@ pub(crate) struct InFlight {
 struct Claimed {
     serial: u64,
     message: u128,
+    /// Each holds one of its instance's slots while it waits, which bounds them.
     waiters: Vec<oneshot::Sender<Outcome>>,
 }
 
@@ -83,8 +79,6 @@ pub(crate) enum Begin {
     Wait(oneshot::Receiver<Outcome>),
     /// The key is under way with another message.
     Conflict,
-    /// Too many wait for the first.
-    Full,
 }
 
 impl InFlight {
@@ -133,9 +127,6 @@ impl Claimed {
             return Begin::Conflict;
         }
         self.waiters.retain(|waiter| !waiter.is_closed());
-        if self.waiters.len() >= WAITERS {
-            return Begin::Full;
-        }
         let (sender, receiver) = oneshot::channel();
         self.waiters.push(sender);
         Begin::Wait(receiver)
@@ -155,13 +146,13 @@ impl Claim {
         self.identity
     }
 
-    /// Frees the key and hands the result to the waiters.
+    /// Frees the key and hands the result to the waiters: as a replay where a later repeat would get one too.
     pub(crate) fn finish(self, outcome: &Outcome) {
         let Some(claimed) = self.table.remove(self.identity.key, self.serial) else {
             return;
         };
         let repeated = outcome.clone().map(|answered| Answered {
-            replayed: true,
+            replayed: answered.answer.is_final(),
             ..answered
         });
         for waiter in claimed.waiters {

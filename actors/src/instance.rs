@@ -43,7 +43,7 @@ pub(crate) mod state;
 pub(crate) mod work;
 
 use kit::Kit;
-use state::{Decision, InstanceState, SOON};
+use state::{Decision, InstanceState};
 use work::{Ask, Pending, Recalled, Settled};
 
 use crate::{
@@ -143,7 +143,6 @@ impl InstanceActor {
             }
             Begin::Wait(first) => pending.wait_for(first),
             Begin::Conflict => pending.finish(Err(Refusal::IdempotencyConflict)),
-            Begin::Full => pending.finish(Err(Refusal::RateLimited { retry_after: SOON })),
         }
     }
 

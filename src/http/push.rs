@@ -16,6 +16,7 @@ use actix_web::{
 use sovereign_relay_actors::push::{Answered, Newcomer, Push};
 use sovereign_relay_protocol::{
     id::IdempotencyKey,
+    platform::Environment,
     push::{InvalidPush, PushAnswer, PushBody, PushMessage},
 };
 
@@ -73,8 +74,21 @@ pub(crate) async fn send(
     message: PushMessage,
 ) -> Result<Answered, ApiError> {
     services.take_work()?;
+    let message = with_environment(message, services.providers.default_environment);
     let push = prepare(services, caller, address, message);
     Ok(services.pushes.push(caller.instance, push).await?)
+}
+
+/// Says what the caller has left unsaid, so that a default and the same spelled out are one message to its repeats.
+fn with_environment(message: PushMessage, default: Environment) -> PushMessage {
+    let environment = message
+        .platform
+        .is_apple()
+        .then(|| message.environment.unwrap_or(default));
+    PushMessage {
+        environment,
+        ..message
+    }
 }
 
 /// Adds the keyed hashes that everything behind the edge works with.

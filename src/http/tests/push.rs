@@ -89,6 +89,40 @@ async fn the_idempotency_key_means_the_same_in_header_and_body() {
 }
 
 #[actix_web::test]
+async fn a_default_that_is_spelled_out_makes_no_other_message_of_a_repeat() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    let default = relay.services.providers.default_environment;
+    let identity = async |platform: &str, fields: serde_json::Value| {
+        let mut body = message();
+        body["platform"] = json!(platform);
+        body["idempotencyKey"] = json!("once");
+        body.as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        let request = Request::new("POST", "/v1/push").key(&key).json(&body);
+        assert_eq!(relay.send(request).await.status, 200);
+        relay.pushes.last().idempotency
+    };
+    let plain = identity("ios", json!({})).await;
+    for fields in [
+        json!({ "environment": default.as_str() }),
+        json!({ "environment": null }),
+        json!({ "priority": "high" }),
+        json!({ "ttlSeconds": 2_419_200 }),
+        json!({ "unknown": 1 }),
+    ] {
+        assert_eq!(identity("ios", fields.clone()).await, plain, "{fields}");
+    }
+    assert_ne!(identity("ios", json!({ "environment": "sandbox" })).await, plain);
+    assert_eq!(
+        identity("android", json!({ "environment": "sandbox" })).await,
+        identity("android", json!({})).await,
+        "of no meaning there"
+    );
+}
+
+#[actix_web::test]
 async fn an_idempotency_key_of_the_wrong_form_is_a_400() {
     let relay = Relay::start().await;
     let key = relay.enroll().await;
