@@ -173,6 +173,10 @@ impl Guard for Gate {
         })
     }
 
+    fn is_revoked(&self, guest: &Guest) -> bool {
+        self.authority.is_gone(guest.instance)
+    }
+
     fn ice(&self, guest: &Guest, turn: bool, now: Now) -> Ice {
         if !turn {
             return Ice::default();

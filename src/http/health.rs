@@ -56,7 +56,7 @@ pub(crate) enum Status {
     Starting,
     /// 200.
     Ready,
-    /// 200: something is wrong, but pushes go on.
+    /// 200: something is wrong, but what can be served is.
     Degraded,
     /// 503: asked to stop.
     Draining,
@@ -107,21 +107,22 @@ impl Readiness {
     }
 }
 
-/// Without these nobody can be served.
+/// Without this nobody can be served: pushes and sessions both need an instance's key.
 fn missing(facts: &Facts) -> Vec<String> {
     let secret = (!facts.enrollment_secret).then_some("no enrollment secret is configured");
-    let platform = (!facts.any_platform).then_some("no platform has credentials");
-    secret.into_iter().chain(platform).map(str::to_owned).collect()
+    secret.into_iter().map(str::to_owned).collect()
 }
 
 fn troubles(facts: &Facts) -> Vec<String> {
     let store = (!facts.store_works)
         .then(|| "the store can't be used: nothing can be enrolled or revoked".to_owned());
+    let platform =
+        (!facts.any_platform).then(|| "no platform has credentials: only signaling is served".to_owned());
     let providers = facts
         .unreachable_providers
         .iter()
         .map(|name| format!("provider {name} does not answer"));
-    store.into_iter().chain(providers).collect()
+    store.into_iter().chain(platform).chain(providers).collect()
 }
 
 /// Whether the process answers
@@ -198,7 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn a_faulty_store_or_a_silent_provider_is_degraded_and_still_200() {
+    fn half_a_relay_a_faulty_store_or_a_silent_provider_is_degraded_and_still_200() {
+        let signaling_alone = Facts {
+            any_platform: false,
+            ..well()
+        };
+        assert_eq!(judged(Phase::Serving, &signaling_alone), (Status::Degraded, 200));
         let store = Facts {
             store_works: false,
             ..well()
@@ -219,6 +225,6 @@ mod tests {
             ..well()
         };
         assert_eq!(judged(Phase::Serving, &nothing), (Status::Unavailable, 503));
-        assert_eq!(Readiness::judge(Phase::Serving, &nothing).reasons.len(), 2);
+        assert_eq!(Readiness::judge(Phase::Serving, &nothing).reasons.len(), 1);
     }
 }

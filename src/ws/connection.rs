@@ -97,6 +97,10 @@ async fn converse(
     let link = Arc::new(Link::default());
     let voice = Voice(link.clone());
     let (bound, held) = dial(endpoint, &guest, &hello, &link).await?;
+    // Between the ticket's check and now: whoever revoked it then did not see this connection yet.
+    if endpoint.guard.is_revoked(&guest) {
+        return Err(CloseCode::Revoked.into());
+    }
     drop(knock);
     socket.set_limit(SIGNAL_FRAME_BYTES);
     let mut connection = Connection::new(endpoint, socket, guest, &bound, &hello, voice, held);

@@ -54,6 +54,9 @@ pub trait Guard: Send + Sync + 'static {
     /// Checks a ticket, and that its instance is not revoked.
     fn admit(&self, ticket: &Redacted, connection: &ConnectionId, now: Now) -> Result<Guest, Rejection>;
 
+    /// Whether a guest's instance was revoked meanwhile.
+    fn is_revoked(&self, guest: &Guest) -> bool;
+
     /// STUN and TURN servers for a guest. `turn` is how the session was made.
     fn ice(&self, guest: &Guest, turn: bool, now: Now) -> Ice;
 }

@@ -37,6 +37,7 @@ mod readme;
 mod reload;
 mod replicas;
 mod runtime;
+mod sessions;
 mod support;
 mod turn;
 mod verdicts;

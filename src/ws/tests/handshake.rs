@@ -137,3 +137,14 @@ async fn a_session_ends_at_its_time() {
     late.hello(session, "a", resume(1, 2, 0)).await;
     assert_eq!(late.end().await, Ended::Closed(CloseCode::NoSuchSession.code()));
 }
+
+#[actix_web::test]
+async fn an_instance_that_is_revoked_while_its_peer_dials_gets_no_slot() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let mut late = kit.socket().await;
+    late.hello(session, &format!("a {MEANWHILE}"), load(1)).await;
+    assert_eq!(late.end().await, Ended::Closed(CloseCode::Revoked.code()));
+    // The slot was given back: nothing hinders the next one.
+    kit.join(session, "a", load(2)).await;
+}

@@ -53,6 +53,10 @@ impl Drop for Kit {
     }
 }
 
+/// Of a ticket that ends with this word; revoked between the ticket's check and the slot.
+pub(super) const MEANWHILE: &str = "meanwhile";
+const REVOKED_MEANWHILE: InstanceId = InstanceId::from_bytes([8; 16]);
+
 /// Takes any ticket of the form `<session> <slot>`.
 struct Names;
 
@@ -65,10 +69,18 @@ impl Guard for Names {
         Ok(Guest {
             session: SessionId::parse(session).ok_or(Rejection::BadTicket)?,
             incarnation: Incarnation(1),
-            slot: if slot == "a" { Slot::A } else { Slot::B },
-            instance: INSTANCE,
+            slot: if slot.starts_with('a') { Slot::A } else { Slot::B },
+            instance: if slot.ends_with(MEANWHILE) {
+                REVOKED_MEANWHILE
+            } else {
+                INSTANCE
+            },
             connection: ConnectionHash(u128::from_be_bytes(*connection.expose())),
         })
+    }
+
+    fn is_revoked(&self, guest: &Guest) -> bool {
+        guest.instance == REVOKED_MEANWHILE
     }
 
     fn ice(&self, _: &Guest, turn: bool, _: Now) -> Ice {

@@ -8,6 +8,7 @@ pub mod in_process;
 pub mod log;
 pub mod raw;
 pub mod relay;
+pub mod signal_peer;
 pub mod turn_client;
 pub mod turn_server;
 pub mod world;
