@@ -1,7 +1,8 @@
 //! One push through the HTTP client: a token, a request, an answer, and the few retries that are safe.
 //!
 //! [`super::http_provider`] gives it the request and the reading of FCM or WNS. Flow: token - send - read; again when
-//! the request was surely not seen, and once with a fresh token after a 401. Everything ends by the push's deadline.
+//! the request was surely not seen, once with a fresh token after a 401, and over HTTP/1.1 once on a fresh connection after
+//! an answer that would end a device. Everything ends by the push's deadline.
 //!
 //! Invariants: what may have been accepted is never sent again, and an answer that did not come whole ends no device.
 
@@ -23,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use super::{
     alarm::{Alarms, Refusal},
     answer::{Answer, Reading, failed, misconfigured, not_the_providers, of_an_unknown_host},
-    http::{SendError, classify, read_body, watched_body},
+    http::{CONNECT_LIMIT, SendError, classify, read_body, watched_body},
     oauth::{AccessToken, Mend, TokenError, TokenKeeper},
     retry_after::retry_after,
 };
@@ -47,15 +48,28 @@ pub(crate) trait Push: Sync {
     /// What is sent.
     fn body(&self) -> Bytes;
     /// The head of a try; access token, length and body are added to it.
-    fn request(&self) -> RequestBuilder;
+    fn request(&self, over: Over) -> RequestBuilder;
     /// What an answer means.
     fn read(&self, answer: &Answer) -> Reading;
+    /// Whether the end of a device is believed only when a fresh connection says so too.
+    fn confirms_an_end(&self) -> bool {
+        false
+    }
     /// Told of each try.
     fn tried(&self, _tried: &Tried<'_>) {}
     /// Whether failures of this push say something of the provider, and not only of whom its caller named.
     fn speaks(&self) -> bool {
         true
     }
+}
+
+/// What a request goes over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Over {
+    /// Whatever the HTTP client has.
+    AnyConnection,
+    /// A connection that nothing was sent over before.
+    FreshConnection,
 }
 
 /// How one try ended, in times of the monotonic clock.
@@ -69,7 +83,8 @@ pub(crate) struct Tried<'a> {
 /// When a try ends, at the latest.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// If the HTTP library has not taken up the body by then.
+    /// If the HTTP library has not taken up the body by then: no dial lasts longer, so it waits for a stream, for which
+    /// another connection may be better.
     taken_up: Duration,
     deadline: Duration,
 }
@@ -133,9 +148,9 @@ impl Caller {
         push: &impl Push,
     ) -> Result<Outcome, TokenError> {
         let began = self.clock.now().unix;
-        let mut fresh_token_tried = false;
+        let (mut fresh_token_tried, mut over) = (false, Over::AnyConnection);
         loop {
-            let (token, response) = match self.reach(keeper, deadline, push).await? {
+            let (token, response) = match self.reach(keeper, deadline, push, over).await? {
                 Reached::Response(token, response) => (token, response),
                 Reached::Nobody(outcome) => return Ok(outcome),
             };
@@ -144,6 +159,11 @@ impl Caller {
                 Err(lost) => return Ok(lost),
             };
             match reading {
+                Reading::Outcome(Outcome::Gone { .. })
+                    if push.confirms_an_end() && over == Over::AnyConnection =>
+                {
+                    over = Over::FreshConnection;
+                }
                 Reading::Outcome(outcome) => return Ok(outcome),
                 Reading::RelayRefused(refusal) => return Ok(self.refused(refusal)),
                 Reading::TokenRefused(refusal) => {
@@ -162,20 +182,18 @@ impl Caller {
         keeper: &TokenKeeper,
         deadline: Duration,
         push: &impl Push,
+        over: Over,
     ) -> Result<Reached, TokenError> {
         let (body, mut wait, mut give_up) = (push.body(), FIRST_RETRY, None);
         loop {
             let token = keeper.token(deadline).await?;
             let began = self.clock.now().mono;
-            let limit = || match push.speaks() {
-                true => deadline,
-                false => deadline.min(began.saturating_add(UNKNOWN_HOST_LIMIT)),
-            };
+            let give_up = *give_up.get_or_insert_with(|| gives_up_at(push, began, deadline));
             let limits = Limits {
-                taken_up: *give_up.get_or_insert_with(limit),
+                taken_up: give_up.min(began.saturating_add(CONNECT_LIMIT)),
                 deadline,
             };
-            let sent = self.send(&token, limits, push, body.clone()).await;
+            let sent = self.send(&token, limits, (push, over), body.clone()).await;
             push.tried(&Tried {
                 began,
                 ended: self.clock.now().mono,
@@ -188,7 +206,7 @@ impl Caller {
             if let Some(outcome) = self.after(error) {
                 return Ok(Reached::Nobody(outcome));
             }
-            if !self.pause(&mut wait, limits.taken_up).await {
+            if !self.pause(&mut wait, give_up).await {
                 return Ok(Reached::Nobody(not_taken(error)));
             }
         }
@@ -198,13 +216,13 @@ impl Caller {
         &self,
         token: &AccessToken,
         limits: Limits,
-        push: &impl Push,
+        (push, over): (&impl Push, Over),
         body: Bytes,
     ) -> Result<Response, SendError> {
         let length = body.len();
         let (body, custody) = watched_body(body);
         let request = push
-            .request()
+            .request(over)
             .header(AUTHORIZATION, token.header.clone())
             .header(CONTENT_LENGTH, length)
             .body(body);
@@ -326,6 +344,14 @@ impl Caller {
         let mut byte = [0];
         self.entropy.fill(&mut byte);
         wait.mul_f64(0.5 + f64::from(u8::from_ne_bytes(byte)) / 510.0)
+    }
+}
+
+/// When no further try is begun by a push whose first began at `began`.
+fn gives_up_at(push: &impl Push, began: Duration, deadline: Duration) -> Duration {
+    match push.speaks() {
+        true => deadline,
+        false => deadline.min(began.saturating_add(UNKNOWN_HOST_LIMIT)),
     }
 }
 

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use super::transport::TlsError;
 
 /// A TCP and TLS handshake that takes longer is a dead end; another address or try is better.
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// What APNs' connections get too: a half-open connection is found out after six seconds of a push's ten.
 const PINGS: Pings = Pings {
     silence: Duration::from_secs(3),
@@ -67,6 +67,8 @@ pub(crate) struct Options {
     /// With one only the addresses it gives are connected to.
     pub(crate) resolver: Option<Arc<dyn Resolve>>,
     pub(crate) pings: Pings,
+    /// Connections that wait for the next request, for each host.
+    pub(crate) idle_per_host: usize,
 }
 
 impl Options {
@@ -76,6 +78,7 @@ impl Options {
             versions: Versions::Any,
             resolver: None,
             pings: PINGS,
+            idle_per_host: IDLE_PER_HOST,
         }
     }
 
@@ -93,6 +96,14 @@ impl Options {
             versions: Versions::Http1,
             resolver: Some(resolver),
             ..Self::tokens()
+        }
+    }
+
+    /// Each request over a connection of its own.
+    pub(crate) fn without_pool(self) -> Self {
+        Self {
+            idle_per_host: 0,
+            ..self
         }
     }
 }
@@ -121,7 +132,7 @@ pub(crate) fn client(tls: &ClientConfig, options: Options) -> Result<reqwest::Cl
         .redirect(Policy::none())
         .connect_timeout(CONNECT_LIMIT)
         .tcp_nodelay(true)
-        .pool_max_idle_per_host(IDLE_PER_HOST)
+        .pool_max_idle_per_host(options.idle_per_host)
         .pool_idle_timeout(IDLE_LIMIT)
         .http2_keep_alive_interval(options.pings.silence)
         .http2_keep_alive_timeout(options.pings.limit)

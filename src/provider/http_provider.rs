@@ -6,10 +6,7 @@
 //! Invariant: each set of credentials is a generation of its own, with its own tokens and connections, and its number
 //! was never used before: what was proven under other credentials proves nothing under these.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
@@ -64,7 +61,7 @@ pub(crate) struct NewAccount<S> {
 /// A [`Service`] behind the port.
 pub(crate) struct HttpProvider<S> {
     account: ArcSwap<Option<Account<S>>>,
-    next_generation: AtomicU64,
+    next_generation: Mutex<u64>,
     caller: Arc<Caller>,
     ports: (Arc<dyn Clock>, Arc<dyn Entropy>),
     runtime: Handle,
@@ -87,7 +84,7 @@ impl<S: Service> HttpProvider<S> {
     ) -> Result<Self, S::Error> {
         let provider = Self {
             account: ArcSwap::from_pointee(None),
-            next_generation: AtomicU64::new(0),
+            next_generation: Mutex::new(0),
             caller: Arc::new(Caller::new(S::NAME, ports.clone(), S::describe)),
             ports,
             runtime,
@@ -97,17 +94,27 @@ impl<S: Service> HttpProvider<S> {
         Ok(provider)
     }
 
-    /// Replaces the credentials. Pushes under way finish with the old ones; guard and fuses start anew.
+    /// Replaces the credentials. Pushes under way finish with the old ones; guard and fuses start anew. Of two reloads
+    /// at a time the one with the higher number stays.
     pub(crate) fn reload(&self, config: S::Config) -> Result<(), S::Error> {
-        let account = S::account(config)?.map(|new| Account {
+        let new = S::account(config)?;
+        let mut next = self
+            .next_generation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let generation = *next;
+        *next += 1;
+        let account = new.map(|new| Account {
             scope: Scope {
                 name: new.scope,
-                generation: self.next_generation.fetch_add(1, Ordering::Relaxed),
+                generation,
             },
             keeper: TokenKeeper::start(new.tokens, self.ports.clone(), &self.runtime),
             service: new.service,
         });
+        // Stored before the next number can be taken.
         self.account.store(Arc::new(account));
+        drop(next);
         Ok(())
     }
 
@@ -153,3 +160,6 @@ impl<S: Service> PushProvider for HttpProvider<S> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

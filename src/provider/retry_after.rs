@@ -9,15 +9,15 @@ use sovereign_relay_protocol::time::UnixMillis;
 /// The hint of an answer, if it has one that can be read.
 pub(crate) fn retry_after(headers: &HeaderMap, now: UnixMillis) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let hint = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let date = httpdate::parse_http_date(text)
-                .ok()?
-                .duration_since(UNIX_EPOCH)
-                .ok()?;
-            date.saturating_sub(Duration::from_millis(now.0))
-        }
+    let hint = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More seconds than fit are many.
+        Duration::from_secs(text.parse().unwrap_or(u64::MAX))
+    } else {
+        let date = httpdate::parse_http_date(text)
+            .ok()?
+            .duration_since(UNIX_EPOCH)
+            .ok()?;
+        date.saturating_sub(Duration::from_millis(now.0))
     };
     Some(hint.clamp(SHORTEST_RETRY_AFTER, LONGEST_RETRY_AFTER))
 }
@@ -37,13 +37,14 @@ mod tests {
         assert_eq!(read("37"), Some(37));
         assert_eq!(read("0"), Some(1));
         assert_eq!(read("999999999"), Some(3600));
+        assert_eq!(read("99999999999999999999"), Some(3600));
         assert_eq!(read("Sun, 06 Nov 1994 08:50:14 GMT"), Some(37));
         assert_eq!(read("Sun, 06 Nov 1994 08:00:00 GMT"), Some(1));
     }
 
     #[test]
     fn what_cannot_be_read_is_no_hint() {
-        for text in ["", "soon", "-5", "1.5"] {
+        for text in ["", "soon", "-5", "+5", "1.5"] {
             assert_eq!(read(text), None, "{text}");
         }
         assert_eq!(retry_after(&HeaderMap::new(), UnixMillis(0)), None);

@@ -20,6 +20,9 @@ use crate::provider::retry_after::retry_after;
 /// How long one device is left alone after "too many requests" without a hint.
 const DEVICE_HOLD: Duration = Duration::from_secs(60);
 
+/// A UUID has 36; longer ones are not Apple's.
+const MESSAGE_ID_CHARS: usize = 64;
+
 macro_rules! apns_reasons {
     ($($name:ident),+ $(,)?) => {
         /// Apple's reason strings, under their own names.
@@ -112,6 +115,7 @@ impl Answer {
             message_id: headers
                 .get("apns-id")
                 .and_then(|id| id.to_str().ok())
+                .filter(|id| !id.is_empty() && id.len() <= MESSAGE_ID_CHARS)
                 .map(str::to_owned),
         }
     }

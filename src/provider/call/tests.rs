@@ -101,7 +101,7 @@ impl Push for Fragile {
         Bytes::from_static(b"end")
     }
 
-    fn request(&self) -> RequestBuilder {
+    fn request(&self, _: Over) -> RequestBuilder {
         self.http.post(&self.url)
     }
 

@@ -19,8 +19,8 @@ use thiserror::Error;
 use self::client::{Connections, Place};
 use super::{
     answer::{Answer, Reading},
-    call::Push,
-    http::{self, ClientError},
+    call::{Over, Push, Tried},
+    http::{self, ClientError, SendError},
     http_provider::{HttpProvider, NewAccount, Service},
     oauth::{Grant, TokenEndpoint},
     transport,
@@ -76,11 +76,11 @@ impl Service for Fcm {
             return Ok(None);
         };
         let tls = transport::tls_config(config.extra_ca.as_deref()).map_err(ClientError::from)?;
+        let http = http::client(&tls, http::Options::tokens())?;
         let service = Self {
             url: send_url(config.endpoint, &account.project_id)?,
-            connections: Connections::new(|| http::client(&tls, http::Options::http2()))?,
+            connections: Connections::new(move || http::client(&tls, http::Options::http2()))?,
         };
-        let http = http::client(&tls, http::Options::tokens())?;
         Ok(Some(NewAccount {
             scope: format!("fcm/{}", account.project_id).into(),
             tokens: tokens(account, http)?,
@@ -118,13 +118,24 @@ impl Push for FcmPush<'_> {
         message::body(self.delivery, self.token).into()
     }
 
-    fn request(&self) -> RequestBuilder {
+    fn request(&self, _: Over) -> RequestBuilder {
         let request = self.place.http().post(self.url.clone());
         request.header(CONTENT_TYPE, "application/json")
     }
 
     fn read(&self, answer: &Answer) -> Reading {
         error::read(answer, self.token)
+    }
+
+    fn tried(&self, tried: &Tried<'_>) {
+        match tried.result {
+            Ok(_) => self.place.answered(tried.ended),
+            Err(SendError::NotSent | SendError::Refused | SendError::TimedOut) => {
+                self.place.failed(tried.began, tried.ended);
+            }
+            // A lost connection is gone already: the next try dials anew.
+            Err(SendError::Lost | SendError::Unsendable) => {}
+        }
     }
 }
 

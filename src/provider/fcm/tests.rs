@@ -1,5 +1,7 @@
 //! Over real sockets, against the simulator.
 
+mod barren;
+
 use std::{sync::Arc, time::Duration};
 
 use sovereign_relay_actors::ports::{Clock as _, Failure, Health, Outcome, PushProvider as _};
@@ -77,6 +79,16 @@ impl World {
             endpoint: Url::parse(&self.simulators.fcm.endpoint()).unwrap(),
             extra_ca: Some(self.simulators.ca_pem.clone()),
         }
+    }
+
+    /// With another FCM than the simulator, which still gives the access tokens.
+    fn with_fcm_at(&self, endpoint: &str) -> FcmProvider {
+        let config = FcmConfig {
+            endpoint: Url::parse(endpoint).unwrap(),
+            ..self.config(Some(self.account()))
+        };
+        let ports = (self.clock.clone() as _, Arc::new(SystemEntropy) as _);
+        FcmProvider::new(config, ports, Handle::current()).unwrap()
     }
 
     fn delivery(&self, within: Duration) -> Delivery {

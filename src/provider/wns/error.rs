@@ -32,9 +32,7 @@ pub(super) fn read(answer: &Answer) -> Reading {
             ));
         }
         403 | 404 | 410 if !from_wns => not_the_providers(),
-        403 => answer.gone(Certainty::Conditional, Reason::WrongApp),
-        404 => answer.gone(Certainty::Certain, Reason::Unregistered),
-        410 => return ended(answer),
+        403 | 404 | 410 => return refused(answer),
         406 | 429 => throttled(answer),
         400 | 413 => failed(Reason::PayloadRejected, false, Health::Answered),
         500..=599 => answer.unavailable(),
@@ -78,24 +76,80 @@ fn accepted(answer: &Answer) -> Outcome {
     }
 }
 
-/// Blocked comes first: a sentence that says both must not cost a device.
-fn ended(answer: &Answer) -> Reading {
-    let description = answer
-        .headers
-        .get("x-wns-error-description")
-        .and_then(|value| value.to_str().ok());
-    let description = description.unwrap_or_default().to_ascii_lowercase();
-    if description.contains("blocked") {
-        let advice = "Microsoft has blocked the relay's domain for abuse and has to be asked to lift it";
-        return Reading::RelayRefused(refusal(410, "domain_blocked", advice));
+/// What the description lines of a refusal say. The header may come more than once.
+fn description(headers: &HeaderMap) -> Description {
+    let mut told = Vec::new();
+    for line in headers.get_all("x-wns-error-description") {
+        let text = String::from_utf8_lossy(line.as_bytes()).to_ascii_lowercase();
+        told.push(Description::of_line(&text));
     }
-    Reading::Outcome(if description.contains("expired") {
-        answer.gone(Certainty::Certain, Reason::ExpiredToken)
-    } else if description.contains("revoked") {
-        answer.gone(Certainty::Certain, Reason::Unregistered)
-    } else {
-        answer.gone(Certainty::Conditional, Reason::Unregistered)
-    })
+    let says = |wanted| told.contains(&wanted);
+    match told.as_slice() {
+        _ if says(Description::Blocked) => Description::Blocked,
+        _ if says(Description::Unreadable) => Description::Unreadable,
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => *first,
+        _ => Description::Unclear,
+    }
+}
+
+/// A line of `X-WNS-Error-Description`, or all of them together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Description {
+    /// WNS has blocked the relay, whatever else is said.
+    Blocked,
+    /// Not in English letters, so that it may say "blocked".
+    Unreadable,
+    /// The channel expired, and nothing else.
+    Expired,
+    /// The channel was revoked, and nothing else.
+    Revoked,
+    /// Another text, contradictions or none.
+    Unclear,
+}
+
+impl Description {
+    /// Reads a line in lower case. Only a whole sentence about the channel counts: what expired may also be the relay's
+    /// access token.
+    fn of_line(line: &str) -> Self {
+        if line.contains("block") {
+            return Self::Blocked;
+        }
+        if !line.is_ascii() {
+            return Self::Unreadable;
+        }
+        let words: Vec<_> = line.trim().trim_end_matches('.').split_whitespace().collect();
+        let words = words.strip_prefix(&["the"]).unwrap_or(&words);
+        let Some(words) = words.strip_prefix(&["channel"]) else {
+            return Self::Unclear;
+        };
+        let words = words.strip_prefix(&["uri"]).unwrap_or(words);
+        match words {
+            ["expired"] | ["has" | "is", "expired"] | ["has", "been", "expired"] => Self::Expired,
+            ["revoked"]
+            | ["was" | "is", "revoked"]
+            | ["has", "been", "revoked"]
+            | ["was", "revoked", "by", "the", "user"] => Self::Revoked,
+            _ => Self::Unclear,
+        }
+    }
+}
+
+/// An answer that would end a device, by its description: not if WNS has blocked the relay, or may be saying so.
+fn refused(answer: &Answer) -> Reading {
+    let description = description(&answer.headers);
+    let outcome = match (answer.status, description) {
+        (_, Description::Blocked) => {
+            let advice = "Microsoft has blocked the relay's domain for abuse and has to be asked to lift it";
+            return Reading::RelayRefused(refusal(answer.status, "domain_blocked", advice));
+        }
+        (_, Description::Unreadable) => failed(Reason::UnconfirmedToken, true, Health::Answered),
+        (403, _) => answer.gone(Certainty::Conditional, Reason::WrongApp),
+        (404, _) => answer.gone(Certainty::Certain, Reason::Unregistered),
+        (_, Description::Expired) => answer.gone(Certainty::Certain, Reason::ExpiredToken),
+        (_, Description::Revoked) => answer.gone(Certainty::Certain, Reason::Unregistered),
+        (_, Description::Unclear) => answer.gone(Certainty::Conditional, Reason::Unregistered),
+    };
+    Reading::Outcome(outcome)
 }
 
 fn throttled(answer: &Answer) -> Outcome {

@@ -7,14 +7,15 @@
 //!
 //! Invariant: the relay's bearer token goes to no host but those under the channel rule, redirects are not followed,
 //! and an answer without any `X-WNS-` header is some proxy's and says nothing about the device. HTTP/1.1, which is what
-//! Microsoft documents: a lost connection then costs one push.
+//! Microsoft documents: a lost connection then costs one push. Its answers carry no number, so that a device's end is
+//! confirmed over a connection of its own.
 
 mod error;
 mod hosts;
 mod request;
 mod resolver;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use reqwest::{Client, RequestBuilder, Url};
@@ -27,7 +28,7 @@ use sovereign_relay_protocol::{
 use self::hosts::Hosts;
 use super::{
     answer::{Answer, Reading},
-    call::{Push, Tried},
+    call::{Over, Push, Tried},
     http::{self, ClientError, SendError},
     http_provider::{HttpProvider, NewAccount, Service},
     oauth::{Grant, TokenEndpoint},
@@ -56,6 +57,8 @@ pub(crate) struct WnsConfig {
 /// One app at WNS.
 pub(crate) struct Wns {
     http: Client,
+    /// Dials for each request.
+    fresh: Client,
     hosts: Mutex<Hosts>,
 }
 
@@ -91,7 +94,8 @@ impl Service for Wns {
                 http: http::client(&tls, http::Options::tokens())?,
             },
             service: Self {
-                http: http::client(&tls, http::Options::http1(public_only))?,
+                http: http::client(&tls, http::Options::http1(Arc::clone(&public_only)))?,
+                fresh: http::client(&tls, http::Options::http1(public_only).without_pool())?,
                 hosts: Mutex::default(),
             },
         }))
@@ -132,8 +136,18 @@ impl Push for WnsPush<'_> {
         self.delivery.payload.expose().to_owned().into()
     }
 
-    fn request(&self) -> RequestBuilder {
-        request::build(&self.wns.http, self.channel, self.delivery)
+    fn request(&self, over: Over) -> RequestBuilder {
+        let http = match over {
+            Over::AnyConnection => &self.wns.http,
+            Over::FreshConnection => &self.wns.fresh,
+        };
+        request::build(http, self.channel, self.delivery)
+    }
+
+    /// HTTP/1.1 tells answers apart by their order alone. One too many, of a confused server or proxy, is read as that
+    /// of the next push over the connection, which may be to another channel.
+    fn confirms_an_end(&self) -> bool {
+        true
     }
 
     fn read(&self, answer: &Answer) -> Reading {

@@ -87,8 +87,9 @@ fn successes() -> Vec<Row> {
     ]
 }
 
+/// Each is asked for again over a fresh connection.
 fn dead() -> Vec<Row> {
-    vec![
+    [
         row(
             "not found",
             verdict::not_found(),
@@ -121,6 +122,8 @@ fn dead() -> Vec<Row> {
         ),
         row("other app", verdict::forbidden(), gone_if_proven("wrong_app")),
     ]
+    .map(|row| row.asked(2))
+    .into()
 }
 
 fn refusals_of_the_relay() -> Vec<Row> {

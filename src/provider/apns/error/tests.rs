@@ -43,6 +43,12 @@ fn a_200_is_sent_under_the_providers_name_of_it() {
     };
     assert_eq!(judge_with(200, "", &headers).outcome, expected);
     assert_eq!(judge(200, "").outcome, Outcome::Sent { message_id: None });
+    headers.insert("apns-id", "y".repeat(9_000).parse().unwrap());
+    assert_eq!(
+        judge_with(200, "", &headers).outcome,
+        Outcome::Sent { message_id: None },
+        "not Apple's, and not for the caller"
+    );
 }
 
 #[test]

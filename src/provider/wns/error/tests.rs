@@ -106,6 +106,7 @@ fn a_blocked_domain_is_an_alarm_whatever_else_is_said() {
         "Domain Blocked",
         "DOMAIN BLOCKED",
         "the sending domain is blocked; channel expired",
+        "Domain  Block",
     ] {
         let reading = read(&answer(410, &[("x-wns-error-description", text)]));
         assert!(
@@ -173,12 +174,83 @@ fn the_rest_of_the_table() {
     );
 }
 
+fn lines(status: u16, lines: &[&[u8]]) -> Reading {
+    let mut headers = HeaderMap::new();
+    for line in lines {
+        headers.append("x-wns-error-description", HeaderValue::from_bytes(line).unwrap());
+    }
+    read(&whole(status, headers))
+}
+
+fn is_blocked(reading: &Reading) -> bool {
+    matches!(reading, Reading::RelayRefused(refusal) if refusal.reason == "domain_blocked")
+}
+
+#[test]
+fn a_line_that_says_blocked_wins_wherever_it_stands_and_whatever_the_status() {
+    for status in [403, 404, 410] {
+        assert!(is_blocked(&lines(
+            status,
+            &[b"The channel expired", b"Domain Blocked"]
+        )));
+        assert!(is_blocked(&lines(
+            status,
+            &[b"Domain Blocked", b"The channel expired"]
+        )));
+        assert!(is_blocked(&lines(status, &[b"\xfcber: Domain Blocked"])));
+    }
+}
+
+#[test]
+fn a_description_that_can_not_be_read_may_say_blocked_and_ends_nobody() {
+    for text in [&b"Domain Bl\xf6cked"[..], "Domäne gesperrt".as_bytes()] {
+        for status in [403, 404, 410] {
+            let both: [&[u8]; 2] = [b"channel expired", text];
+            for said in [&[text][..], &both] {
+                let failure = failure(lines(status, said).outcome());
+                assert_eq!(
+                    (failure.reason, failure.retryable),
+                    (Reason::UnconfirmedToken, true)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn only_a_whole_sentence_about_the_channel_is_certain() {
+    for text in [
+        "channel expired",
+        "The  channel has expired.",
+        "Channel URI expired",
+        "CHANNEL EXPIRED",
+    ] {
+        assert_eq!(described(410, text), certain(Reason::ExpiredToken), "{text}");
+    }
+    for text in [
+        "access token expired",
+        "The channel has not expired",
+        "the channel's access token expired",
+        "expired",
+        "channel",
+        "",
+        "the revoked channel",
+    ] {
+        assert_eq!(described(410, text), conditional(Reason::Unregistered), "{text}");
+    }
+    let contradiction = lines(410, &[b"channel expired", b"channel revoked"]);
+    assert_eq!(contradiction.outcome(), conditional(Reason::Unregistered));
+    let twice = lines(410, &[b"channel expired", b"The channel expired."]);
+    assert_eq!(twice.outcome(), certain(Reason::ExpiredToken));
+}
+
 proptest! {
     #[test]
     fn arbitrary_descriptions_end_a_device_for_certain_only_by_the_documented_words(text in "[ -~]{0,60}") {
         if let Outcome::Gone { certainty: Certainty::Certain, .. } = described(410, text.trim()) {
             let lower = text.to_ascii_lowercase();
-            prop_assert!((lower.contains("expired") || lower.contains("revoked")) && !lower.contains("blocked"));
+            prop_assert!(lower.contains("channel") && (lower.contains("expired") || lower.contains("revoked")));
+            prop_assert!(!lower.contains("block"));
         }
     }
 

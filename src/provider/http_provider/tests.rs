@@ -1,0 +1,107 @@
+//! A provider of nothing, for what is the same in all.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use bytes::Bytes;
+use reqwest::RequestBuilder;
+
+use super::*;
+use crate::{
+    clock::SystemClock,
+    entropy::SystemEntropy,
+    provider::{
+        answer::{Answer, Reading},
+        call::Over,
+        oauth::Grant,
+    },
+};
+
+struct Nothing;
+
+/// There is none.
+enum NoPush {}
+
+impl Push for NoPush {
+    fn body(&self) -> Bytes {
+        match *self {}
+    }
+
+    fn request(&self, _: Over) -> RequestBuilder {
+        match *self {}
+    }
+
+    fn read(&self, _: &Answer) -> Reading {
+        match *self {}
+    }
+}
+
+impl Service for Nothing {
+    const NAME: &'static str = "nothing";
+    const PLATFORM: Platform = Platform::Windows;
+    const CAPACITY: usize = 1;
+
+    type Config = reqwest::Client;
+    type Error = std::convert::Infallible;
+    type Push<'a> = NoPush;
+
+    fn account(http: reqwest::Client) -> Result<Option<NewAccount<Self>>, Self::Error> {
+        let grant = Grant::ClientCredentials {
+            client_id: String::new(),
+            client_secret: sovereign_relay_protocol::redacted::Redacted::new(""),
+            scope: "",
+        };
+        Ok(Some(NewAccount {
+            scope: Self::NAME.into(),
+            tokens: TokenEndpoint {
+                provider: Self::NAME,
+                grant,
+                url: reqwest::Url::parse("http://localhost/").unwrap(),
+                http,
+            },
+            service: Self,
+        }))
+    }
+
+    fn push<'a>(&'a self, _: &'a Delivery) -> Option<NoPush> {
+        None
+    }
+
+    fn describe(_: reqwest::Error) -> String {
+        String::new()
+    }
+}
+
+fn generation(provider: &HttpProvider<Nothing>) -> u64 {
+    provider.scope(Platform::Windows).unwrap().generation
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reloads_that_overlap_never_bring_an_earlier_generation_back() {
+    let ports: (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+    let http = reqwest::Client::new();
+    let provider = HttpProvider::<Nothing>::new(http.clone(), ports, Handle::current()).unwrap();
+    let over = AtomicBool::new(false);
+    let went_back = thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut latest = 0;
+            while !over.load(Ordering::Relaxed) {
+                let now = generation(&provider);
+                if now < latest {
+                    return true;
+                }
+                latest = now;
+            }
+            false
+        });
+        let reloader = || (0..2_000).for_each(|_| provider.reload(http.clone()).unwrap());
+        let reloaders: Vec<_> = (0..4).map(|_| scope.spawn(reloader)).collect();
+        reloaders.into_iter().for_each(|thread| thread.join().unwrap());
+        over.store(true, Ordering::Relaxed);
+        watcher.join().unwrap()
+    });
+    assert!(!went_back);
+    assert_eq!(generation(&provider), 8_000);
+}
