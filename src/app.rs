@@ -14,6 +14,7 @@ use std::{io, net::SocketAddr, num::NonZeroUsize, sync::Arc, thread, time::Durat
 use actix_web::web::Data;
 use sovereign_relay_actors::{
     lane::{BreakerState, Lane},
+    now::Now,
     ports::{Clock, Entropy, Providers, StoreError},
 };
 use sovereign_relay_protocol::platform::Platform;
@@ -47,7 +48,7 @@ use crate::{
     descriptors,
     entropy::SystemEntropy,
     http::{self, Tuning, capabilities::is_configured, health::Facts, services::Services},
-    limit::{AddressLimits, BodyBounds, BodyBudget},
+    limit::{AddressLimits, BodyBounds, BodyBudget, EmbeddedOutcomes},
     shutdown::{Lifecycle, Phase, ReloadSignal, StopSignals},
     store::{
         Store,
@@ -166,7 +167,12 @@ pub async fn start(config: Config) -> Result<RunningRelay, StartError> {
 pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, StartError> {
     let lifecycle = Lifecycle::default();
     let records = Records::open(&config, &ports).await?;
-    let push = PushHalf::start(&config, &ports, &records.store)?;
+    let push = PushHalf::start(
+        &config,
+        &ports,
+        &records.store,
+        remembered(&records.store, ports.clock.now()).await,
+    )?;
     let signal = SignalHalf::start(&config, &ports, &records.authority, &lifecycle);
     let limits = Arc::new(AddressLimits::new());
     let services = Data::new(services(
@@ -194,6 +200,7 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
         signal,
         upkeep,
         store: records.store,
+        clock: ports.clock.clone(),
     })
 }
 
@@ -211,6 +218,7 @@ pub struct RunningRelay {
     signal: SignalHalf,
     upkeep: JoinSet<()>,
     store: Arc<EmbeddedStore>,
+    clock: Arc<dyn Clock>,
 }
 
 impl RunningRelay {
@@ -251,10 +259,29 @@ impl RunningRelay {
     async fn close(mut self) {
         self.public.close().await;
         self.signal.close().await;
+        let outcomes = self.push.outcomes.clone();
         self.push.close().await;
+        remember(&outcomes, &self.store, self.clock.now()).await;
         self.upkeep.shutdown().await;
         self.admin.close().await;
         released(self.store).await;
+    }
+}
+
+/// What was answered under idempotency keys before this start. Pushes go on without.
+async fn remembered(store: &EmbeddedStore, now: Now) -> Arc<EmbeddedOutcomes> {
+    let outcomes = EmbeddedOutcomes::new();
+    match store.kept_outcomes().await {
+        Ok(kept) => outcomes.restore(kept, now),
+        Err(error) => warn!(%error, "idempotency keys used before this start are forgotten"),
+    }
+    Arc::new(outcomes)
+}
+
+/// Keeps it for the next start.
+async fn remember(outcomes: &EmbeddedOutcomes, store: &EmbeddedStore, now: Now) {
+    if let Err(error) = store.keep_outcomes(outcomes.all(now)).await {
+        warn!(%error, "the next start will not know the idempotency keys used so far");
     }
 }
 

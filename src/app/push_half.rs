@@ -32,6 +32,7 @@ pub(super) struct PushHalf {
     pub(super) built: Built,
     runtimes: Runtimes,
     pub(super) limits: Arc<EmbeddedLimits>,
+    pub(super) outcomes: Arc<EmbeddedOutcomes>,
 }
 
 impl PushHalf {
@@ -39,6 +40,7 @@ impl PushHalf {
         config: &Config,
         ports: &Ports,
         store: &Arc<EmbeddedStore>,
+        outcomes: Arc<EmbeddedOutcomes>,
     ) -> Result<Self, StartError> {
         let runtimes = Runtimes::start().map_err(StartError::Thread)?;
         let built = match &ports.providers {
@@ -52,7 +54,7 @@ impl PushHalf {
             lanes.clone(),
             store.clone(),
             limits.clone(),
-            Arc::new(EmbeddedOutcomes::new()),
+            outcomes.clone(),
             ports.clock.clone(),
             ports.entropy.clone(),
         );
@@ -62,6 +64,7 @@ impl PushHalf {
             built,
             runtimes,
             limits,
+            outcomes,
         })
     }
 

@@ -107,6 +107,8 @@ impl DerivedKeys {
         }
     }
 
+    /// Outcomes outlive a restart with it: whoever changes what goes in changes the label too, so that a repeat across
+    /// an upgrade is a new push and not a conflict.
     fn message_hash(&self, message: &PushMessage) -> u128 {
         let PushMessage {
             platform,

@@ -124,6 +124,25 @@ async fn keys_and_withdrawals_outlive_a_restart() {
 }
 
 #[actix_web::test]
+async fn a_planned_restart_doubles_no_push_that_has_an_idempotency_key() {
+    let whole = Whole::start().await;
+    let (_, key) = whole.enroll().await;
+    let push = |name: &str| Request::push().key(&key).header("Idempotency-Key", name);
+    let first = whole.send(push("once")).await;
+    assert_eq!((first.status, first.header("idempotent-replayed")), (200, None));
+    let whole = whole.restart().await.restart().await;
+    let repeat = whole.send(push("once")).await;
+    assert_eq!(repeat.header("idempotent-replayed"), Some("true"));
+    assert_eq!(repeat.body, first.body);
+    assert_eq!(
+        whole.send(push("twice")).await.header("idempotent-replayed"),
+        None
+    );
+    assert_eq!(whole.provider.reached.available_permits(), 2);
+    whole.relay.stop().await;
+}
+
+#[actix_web::test]
 async fn a_relay_without_credentials_starts_and_says_what_it_cannot_do() {
     let directory = tempfile::tempdir().unwrap();
     let relay = start(config(directory.path(), &[])).await.unwrap();

@@ -79,3 +79,39 @@ fn a_full_memory_of_much_repeated_outcomes_still_keeps_the_newest() {
     let forgotten = (room..room + 1000).find(|&key| get(&memory, key, START).is_none());
     assert_eq!(forgotten, None, "a repeat of it would be pushed twice");
 }
+
+#[test]
+fn what_another_start_takes_over_lapses_when_it_would_have() {
+    let before = EmbeddedOutcomes::new();
+    put(&before, 1, outcome(10), START);
+    let stop = START.plus(Duration::from_secs(400));
+    put(&before, 2, outcome(20), stop);
+    let kept = before.all(stop);
+    let restarted = |after: u64| Now {
+        mono: Duration::ZERO,
+        unix: stop.unix.plus_millis(after * 1000),
+    };
+    let after = EmbeddedOutcomes::new();
+    after.restore(kept.clone(), restarted(100));
+    let later = |seconds| restarted(100).plus(Duration::from_secs(seconds));
+    assert_eq!(get(&after, 1, later(99)), Some(outcome(10)));
+    assert_eq!(get(&after, 1, later(100)), None);
+    assert_eq!(get(&after, 2, later(499)), Some(outcome(20)));
+    assert_eq!(get(&after, 2, later(500)), None);
+    let too_late = EmbeddedOutcomes::new();
+    too_late.restore(kept, restarted(600));
+    assert_eq!(too_late.entries(), 0);
+}
+
+#[test]
+fn a_clock_that_was_set_back_prolongs_nothing() {
+    let memory = EmbeddedOutcomes::new();
+    let kept = KeptOutcome {
+        key: 1,
+        until: UnixMillis(u64::MAX),
+        outcome: outcome(10),
+    };
+    memory.restore(vec![kept], START);
+    assert_eq!(get(&memory, 1, START), Some(outcome(10)));
+    assert_eq!(get(&memory, 1, START.plus(REMEMBERED)), None);
+}

@@ -20,11 +20,13 @@ mod changes;
 mod data_dir;
 mod handle;
 mod open;
+mod outcomes;
 mod purge;
 mod tables;
 mod writer;
 
 pub use data_dir::{DataDir, OpenError, read_admin_token};
+pub use outcomes::KeptOutcome;
 
 use super::{
     Enrolled, Invite, NewEnrollment, Purged, RECORDS_PAGE, Record, Store, Swap,

@@ -17,6 +17,7 @@ use sovereign_relay_protocol::{
 
 use super::{
     changes::put,
+    outcomes,
     tables::{GROUPS, INVITES, RECORDS, REVOCATIONS, SECRETS, decode, decode_record},
 };
 use crate::store::{
@@ -50,6 +51,7 @@ pub(super) fn step(
     configured: &[Kid],
 ) -> Outcome<Purged> {
     note_secrets(transaction, now, configured)?;
+    outcomes::purge(transaction, now)?;
     Ok(Purged {
         records: purge_records(transaction, &cursors.records, now)?,
         invites: purge_invites(transaction, now)?,

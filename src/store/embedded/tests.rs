@@ -1,7 +1,11 @@
 use std::{fs, path::PathBuf};
 
 use redb::Database;
-use sovereign_relay_protocol::redacted::Redacted;
+use sovereign_relay_actors::idempotency::Remembered;
+use sovereign_relay_protocol::{
+    push::{PushAnswer, Reason},
+    redacted::Redacted,
+};
 use tempfile::TempDir;
 
 use super::{
@@ -278,4 +282,32 @@ async fn a_write_begun_before_the_store_is_dropped_is_finished_and_a_later_one_r
         store.record(instance(1)).await.unwrap().unwrap().per_minute,
         Some(7)
     );
+}
+
+#[tokio::test]
+async fn outcomes_are_kept_until_they_end_and_replaced_by_the_next_stops() {
+    let outcome = |key: u128, until: u64| KeptOutcome {
+        key,
+        until: UnixMillis(until),
+        outcome: Remembered {
+            message: u128::MAX - key,
+            answer: PushAnswer::invalid_token(Reason::Unregistered, UnixMillis(1_700_000_000_000)),
+        },
+    };
+    let (_, directory) = fresh();
+    let store = open(&directory).unwrap();
+    assert_eq!(store.kept_outcomes().await.unwrap(), []);
+    store.keep_outcomes(vec![outcome(9, 9)]).await.unwrap();
+    store
+        .keep_outcomes(vec![outcome(1, 1000), outcome(2, 2000)])
+        .await
+        .unwrap();
+    drop(store);
+    let store = open(&directory).unwrap();
+    assert_eq!(
+        store.kept_outcomes().await.unwrap(),
+        [outcome(1, 1000), outcome(2, 2000)]
+    );
+    store.purge(UnixMillis(1000), Vec::new()).await.unwrap();
+    assert_eq!(store.kept_outcomes().await.unwrap(), [outcome(2, 2000)]);
 }
