@@ -31,9 +31,10 @@ pub(super) const INVITES: TableDefinition<'_, &[u8; 32], (u64, u64)> = TableDefi
 pub(super) const GROUPS: TableDefinition<'_, u64, (u64, u64)> = TableDefinition::new("groups");
 /// Fingerprint of a secret -> last seen configured at.
 pub(super) const SECRETS: TableDefinition<'_, &[u8; 6], u64> = TableDefinition::new("secrets");
-/// Keyed hash of an idempotency key -> keyed hash of the message, forgotten at, JSON of the answer. Written at a stop.
-pub(super) const OUTCOMES: TableDefinition<'_, &[u8; 16], (&[u8; 16], u64, &[u8])> =
-    TableDefinition::new("outcomes");
+/// Keyed hash of the message, forgotten at, JSON of the answer.
+type StoredOutcome = (&'static [u8; 16], u64, &'static [u8]);
+/// Keyed hash of instance and idempotency key -> its outcome. Written at a stop.
+pub(super) const OUTCOMES: TableDefinition<'_, &[u8; 16], StoredOutcome> = TableDefinition::new("outcomes");
 
 /// Makes what is missing, so that readers find every table.
 pub(super) fn create_all(transaction: &WriteTransaction) -> Result<(), TableError> {
