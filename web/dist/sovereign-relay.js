@@ -1905,16 +1905,20 @@ var Connection = class extends Emitter {
     this.#pairing = pairing;
     return true;
   }
-  /** The peer's page load that we talked to is gone. */
+  /**
+   * The peer's page load that we talked to is gone. A leg with an offer without an answer is replaced, too: the page
+   * may have begun to connect to it before it went.
+   */
   #restart() {
     this.#load = void 0;
-    const replace = this.#decides ? this.#leg.bound : this.#leg.used;
-    if (replace && !this.#renew()) {
+    const offersAgain = this.#decides && typeof this.#source !== "function" && !this.#leg.bound;
+    const replaces = this.#leg.used && !offersAgain;
+    if (replaces && !this.#renew()) {
       return;
     }
     if (!this.#decides) {
       this.#pairing = void 0;
-    } else if (replace) {
+    } else if (replaces) {
       this.#namePairing();
     } else {
       this.#tellPairingSoon();

@@ -6,7 +6,7 @@
  * belong together while messages of the old ones still arrive. The impolite side decides: it names a *pairing*, and
  * another one when the peer's page is another. Every negotiation carries the name.
  *
- *     impolite: begin -> name a pairing; peer reloaded, and ours is bound -> new leg, new pairing
+ *     impolite: begin -> name a pairing; peer reloaded, and our leg is used -> new leg, new pairing
  *               message of another pairing -> dropped
  *     polite:   message of another pairing -> new leg for it, unless ours is unused; no offer before the first
  *
@@ -196,16 +196,20 @@ export class Connection extends Emitter<ConnectionEvents> {
     return true;
   }
 
-  /** The peer's page load that we talked to is gone. */
+  /**
+   * The peer's page load that we talked to is gone. A leg with an offer without an answer is replaced, too: the page
+   * may have begun to connect to it before it went.
+   */
   #restart(): void {
     this.#load = undefined;
-    const replace = this.#decides ? this.#leg.bound : this.#leg.used;
-    if (replace && !this.#renew()) {
+    const offersAgain = this.#decides && typeof this.#source !== "function" && !this.#leg.bound;
+    const replaces = this.#leg.used && !offersAgain;
+    if (replaces && !this.#renew()) {
       return;
     }
     if (!this.#decides) {
       this.#pairing = undefined;
-    } else if (replace) {
+    } else if (replaces) {
       this.#namePairing();
     } else {
       this.#tellPairingSoon();

@@ -201,6 +201,17 @@ test("a page load that the relay doesn't tell of is noticed by its sealing, and 
   await world.until(() => a.made.length === 2, "a new connection");
 });
 
+test("a single RTCPeerConnection follows a reload before the first answer", async () => {
+  const world = new World();
+  const a = new Peer(world, "a", true, true);
+  const quiet = world.page("b");
+  await world.until(() => quiet.messages.some(({ kind }) => kind === "offer"), "the offer");
+  await world.pass(1_000);
+  const b = new Peer(world, "b", false);
+  await world.until(() => areConnected(a, b), "the connection");
+  assert.deepEqual([a.problems, a.made.length], [[], 1]);
+});
+
 test("an answer to an older negotiation is discarded", async () => {
   const world = new World();
   const a = new Peer(world, "a", true);

@@ -6,7 +6,7 @@
  * belong together while messages of the old ones still arrive. The impolite side decides: it names a *pairing*, and
  * another one when the peer's page is another. Every negotiation carries the name.
  *
- *     impolite: begin -> name a pairing; peer reloaded, and ours is bound -> new leg, new pairing
+ *     impolite: begin -> name a pairing; peer reloaded, and our leg is used -> new leg, new pairing
  *               message of another pairing -> dropped
  *     polite:   message of another pairing -> new leg for it, unless ours is unused; no offer before the first
  *
