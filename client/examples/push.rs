@@ -19,6 +19,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let [base, platform, token, payload] = arguments.as_slice() else {
         return Err("usage: push <relay> <platform> <device token> <sealed payload>".into());
     };
+    run(base, platform, token, payload).await
+}
+
+/// The whole of it, at the relay `base`.
+pub(crate) async fn run(
+    base: &str,
+    platform: &str,
+    token: &str,
+    payload: &str,
+) -> Result<(), Box<dyn Error>> {
     let platform = Platform::parse(platform).ok_or("no such platform")?;
     let relay = Relay::new(base, &Trust::system()?)?;
     // An instance enrolls once and keeps its key.

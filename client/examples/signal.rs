@@ -26,9 +26,13 @@ use sovereign_relay_client::{
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let base = env::args().nth(1).ok_or("usage: signal <relay>")?;
+    run(&env::args().nth(1).ok_or("usage: signal <relay>")?).await
+}
+
+/// The whole of it, at the relay `base`.
+pub(crate) async fn run(base: &str) -> Result<(), Box<dyn Error>> {
     let trust = Trust::system()?;
-    let relay = Relay::new(&base, &trust)?;
+    let relay = Relay::new(base, &trust)?;
     let instance = relay.instance(relay.enroll(&EnrollRequest::default(), None).await?.instance_key);
     let session = instance.create_session(&SessionSettings::default()).await?;
     // The relay never sees the secret: the second invitation travels by another channel.

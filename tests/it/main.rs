@@ -38,6 +38,7 @@ mod reload;
 mod replicas;
 mod runtime;
 mod sessions;
+mod signaling;
 mod support;
 mod turn;
 mod verdicts;

@@ -2,12 +2,15 @@
 
 pub mod answer;
 pub mod command;
+pub mod cutter;
 pub mod device;
 pub mod grown;
 pub mod in_process;
 pub mod log;
+pub mod peer;
 pub mod raw;
 pub mod relay;
+pub mod sessions;
 pub mod signal_peer;
 pub mod turn_client;
 pub mod turn_server;

@@ -1,0 +1,301 @@
+//! Messages that wait for somebody, and what happens when too many do.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::SinkExt as _;
+use serde_json::{Value, json};
+use sovereign_relay::{app::Ports, clock::SystemClock};
+use sovereign_relay_actors::{now::Now, ports::Clock};
+use sovereign_relay_client::{protocol::signal::frame::Opaque, signal::event::ConnectionEvent};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::{
+    DEADLINE,
+    answer::{Answer, Instance},
+    in_process::InProcess,
+    peer::{Peer, load, resume},
+    relay::{Relay, RelayOptions},
+    sessions::{Made, open_session_at},
+};
+
+const HALF_A_MIB: &str = "512KiB";
+const LONG: usize = 30_000;
+
+#[tokio::test]
+async fn an_offer_and_twenty_candidates_wait_for_a_peer_that_was_never_there() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let instance = relay.enroll().await;
+    let session = relay.open_session(&instance).await;
+    let (mut a, welcome) = session.join("a", load(1)).await;
+    assert_eq!(welcome["peer"], json!({ "state": "absent", "gen": 0 }));
+    a.messages(1..=21).await;
+    a.stored(21).await;
+    let view = relay.look_at(&instance, &session).await.body;
+    let absent = json!({ "state": "absent", "gen": 0, "queued": 21 });
+    assert_eq!(view["slots"]["b"], absent);
+    drop(a);
+    let (mut b, _) = session.join("b", load(2)).await;
+    for seq in 1..=21 {
+        let expected = json!({ "t": "msg", "seq": seq, "gen": 1, "d": seq.to_string() });
+        assert_eq!(b.next().await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_message_and_the_five_behind_it_arrive_in_order_over_the_same_socket() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let instance = relay.enroll().await;
+    let session = relay.open_session(&instance).await;
+    let (mut a, _) = session.join("a", load(1)).await;
+    let (mut b, _) = session.join("b", load(2)).await;
+    // Faster than it may: one of them is refused while those behind it are under way.
+    a.messages(1..=100).await;
+    let refused = a.next_of("err").await;
+    assert_eq!(refused["code"], "rate_limited");
+    let mut next = refused["n"].as_u64().unwrap();
+    let first_refused = next;
+    while next <= first_refused + 5 {
+        a.messages(next..=first_refused + 5).await;
+        for frame in a.so_far().await {
+            match frame["t"].as_str().unwrap() {
+                "ack" => next = next.max(frame["n"].as_u64().unwrap() + 1),
+                "err" => assert_eq!(frame["code"], "rate_limited"),
+                _ => {}
+            }
+        }
+    }
+    for seq in 1..=first_refused + 5 {
+        let message = b.next_of("msg").await;
+        assert_eq!(
+            (&message["seq"], &message["d"]),
+            (&json!(seq), &json!(seq.to_string()))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_speaks_faster_than_it_may_is_told_and_loses_neither_messages_nor_its_connection() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let session = relay.open_session(&relay.enroll().await).await;
+    let mut a = session.open("a", &session.url);
+    let mut b = session.open("b", &session.url);
+    let sender = a.sender();
+    let sending = async {
+        for n in 1..=80 {
+            let _ = sender.send(Opaque::new(n.to_string())).await.unwrap();
+        }
+    };
+    let watching = async {
+        let mut delays = 0;
+        while let Some(event) = a.next().await {
+            match event {
+                ConnectionEvent::Delayed { .. } => delays += 1,
+                ConnectionEvent::Interrupted { cause, .. } => panic!("{cause}"),
+                ConnectionEvent::Message { .. } => return delays,
+                _ => {}
+            }
+        }
+        unreachable!("it does not end")
+    };
+    let hearing = async {
+        let mut heard = 0;
+        while heard < 80 {
+            if let Some(ConnectionEvent::Message { content, .. }) = b.next().await {
+                heard += 1;
+                assert_eq!(content.expose(), heard.to_string());
+            }
+        }
+        b.send(Opaque::new("all heard"))
+            .await
+            .unwrap()
+            .stored()
+            .await
+            .unwrap();
+    };
+    let all = async { tokio::join!(sending, watching, hearing).1 };
+    let delays = tokio::time::timeout(DEADLINE, all).await.expect("all arrives");
+    assert!(delays > 0);
+}
+
+/// A clock that the test can put forward.
+struct Hasty {
+    real: SystemClock,
+    ahead_ms: AtomicU64,
+}
+
+impl Clock for Hasty {
+    fn now(&self) -> Now {
+        let ahead = Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst));
+        self.real.now().plus(ahead)
+    }
+}
+
+/// Asks for so much and reads so little that the relay can write no more to it.
+async fn stall(peer: &mut Peer) {
+    loop {
+        for _ in 0..1000 {
+            let ping = Message::Ping(vec![b'x'; 125].into());
+            peer.socket.feed(ping).await.unwrap();
+        }
+        // A relay that can't write doesn't read either, so that at last nothing goes out.
+        let flushed = tokio::time::timeout(Duration::from_secs(1), peer.socket.flush()).await;
+        match flushed {
+            Ok(flushed) => flushed.unwrap(),
+            Err(_) => return,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_stalls_is_closed_after_ten_seconds_and_resumes_and_costs_nobody_else_anything() {
+    let clock = Arc::new(Hasty {
+        real: SystemClock::new(),
+        ahead_ms: AtomicU64::new(0),
+    });
+    let relay = InProcess::start(Ports {
+        clock: clock.clone(),
+        ..Ports::default()
+    })
+    .await;
+    let (session, other) = (
+        open_session_at(&relay.url).await,
+        open_session_at(&relay.url).await,
+    );
+    let mut stalled = Peer::connect_narrow(&session.url).await;
+    stalled.hello(&session.b, load(2)).await;
+    assert_eq!(stalled.next().await["t"], "welcome");
+    let (mut a, _) = session.join("a", load(1)).await;
+    stall(&mut stalled).await;
+
+    let stored = flood(&mut a).await;
+    let (mut c, _) = other.join("a", load(1)).await;
+    let (mut d, _) = other.join("b", load(2)).await;
+    c.message(1, "unhindered").await;
+    assert_eq!(d.next_of("msg").await["d"], "unhindered");
+
+    clock.ahead_ms.store(10_500, Ordering::SeqCst);
+    // A presence to be told makes the stalled connection look at its clock.
+    a.send(json!({ "t": "bye" })).await;
+    assert_eq!(stalled.end().await, 4503);
+    let (mut b, welcome) = session.join("b", resume(2, 2, 0)).await;
+    assert_eq!(welcome["gen"], 1);
+    for seq in 1..=stored {
+        assert_eq!(b.next_of("msg").await["seq"], seq);
+    }
+    let (mut a, _) = session.join("a", resume(1, 2, 0)).await;
+    b.ack(stored).await;
+    a.message(stored + 1, "there is room again").await;
+    a.stored(stored + 1).await;
+    assert_eq!(b.next_of("msg").await["d"], "there is room again");
+}
+
+/// Speaks until the peer's mailbox is full; how many are in it.
+async fn flood(peer: &mut Peer) -> u64 {
+    let mut n = 1;
+    loop {
+        peer.message(n, &"x".repeat(LONG)).await;
+        let answer = peer.next().await;
+        match answer["t"].as_str().unwrap() {
+            "ack" => n = answer["n"].as_u64().unwrap() + 1,
+            "err" if answer["code"] == "mailbox_full" => return n - 1,
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_instance_at_its_cap_of_sessions_is_refused_and_its_neighbours_sessions_live_on() {
+    let options = RelayOptions::new().set("RELAY_SESSIONS_PER_INSTANCE", "5");
+    let relay = Relay::start(options).await;
+    let (greedy, neighbour) = (relay.enroll().await, relay.enroll().await);
+    let mut sessions = Vec::new();
+    for _ in 0..5 {
+        sessions.push(relay.open_session(&neighbour).await);
+    }
+    let refused = loop {
+        let request = relay.session_request(&greedy, &json!({}));
+        let answer = Answer::from(request).await;
+        if answer.status != 201 {
+            break answer;
+        }
+    };
+    assert_eq!((refused.status.as_u16(), refused.word()), (429, "rate_limited"));
+    assert!(refused.retry_after() >= 1);
+    assert_eq!(relay.metric("relay_signal_sessions", "").await, 10.0);
+    for session in &sessions {
+        let (mut a, _) = session.join("a", load(1)).await;
+        let (mut b, _) = session.join("b", load(2)).await;
+        a.message(1, "alive").await;
+        assert_eq!(b.next_of("msg").await["d"], "alive");
+    }
+}
+
+/// Fills mailboxes of an instance until it is refused; the peer that was, and the number it was refused with.
+async fn fill(relay: &Relay, instance: &Instance) -> (Made, Peer, u64) {
+    loop {
+        let session = relay.open_session(instance).await;
+        let (mut a, _) = session.join("a", load(1)).await;
+        // Less than a mailbox, so that it is the instance's bytes that run out.
+        for n in 1..=8 {
+            a.message(n, &"x".repeat(LONG)).await;
+            let answer = a.next().await;
+            if answer["t"] == "err" {
+                assert!(n > 1, "something of this session waits");
+                assert_eq!(
+                    (&answer["code"], &answer["n"]),
+                    (&json!("mailbox_full"), &json!(n))
+                );
+                return (session, a, n);
+            }
+        }
+    }
+}
+
+async fn says(session: &Made, connection: u64, n: u64) -> Value {
+    let (mut a, _) = session.join("a", load(connection)).await;
+    a.message(n, "a few words").await;
+    a.next().await
+}
+
+#[tokio::test]
+async fn a_tenant_that_fills_its_bytes_is_refused_alone_and_goes_on_when_something_was_read() {
+    let options = RelayOptions::new().set("RELAY_INSTANCE_MAILBOXES", HALF_A_MIB);
+    let relay = Relay::start(options).await;
+    let (greedy, neighbour) = (relay.enroll().await, relay.enroll().await);
+    let (session, mut a, n) = fill(&relay, &greedy).await;
+    let other = relay.open_session(&neighbour).await;
+    assert_eq!(says(&other, 1, 1).await, json!({ "t": "ack", "n": 1 }));
+
+    let (mut b, _) = session.join("b", load(2)).await;
+    for seq in 1..n {
+        assert_eq!(b.next_of("msg").await["seq"], seq);
+        b.ack(seq).await;
+    }
+    b.so_far().await;
+    a.message(n, &"x".repeat(LONG)).await;
+    a.stored(n).await;
+    assert_eq!(b.next_of("msg").await["seq"], n);
+}
+
+#[tokio::test]
+async fn when_all_mailboxes_are_full_the_heaviest_tenant_is_refused_and_a_light_one_goes_on() {
+    let options = RelayOptions::new().set("RELAY_MAILBOXES", HALF_A_MIB);
+    let relay = Relay::start(options).await;
+    let (heavy, light) = (relay.enroll().await, relay.enroll().await);
+    let other = relay.open_session(&light).await;
+    let (_, mut a, n) = fill(&relay, &heavy).await;
+    let (mut c, _) = other.join("a", load(1)).await;
+    // More than there is room for, but little beside what the heavy one has.
+    c.message(1, &"x".repeat(LONG)).await;
+    assert_eq!(c.next().await, json!({ "t": "ack", "n": 1 }));
+    a.message(n, &"x".repeat(LONG)).await;
+    assert_eq!(a.next().await["code"], "mailbox_full");
+    let refused = Answer::from(relay.session_request(&light, &json!({}))).await;
+    assert_eq!((refused.status.as_u16(), refused.word()), (503, "overloaded"));
+}
