@@ -39,7 +39,10 @@ async fn second_outcome(on_the_first: &str, on_the_fresh_one: Option<&str>) -> O
         assert!(matches!(first, Outcome::Sent { .. }), "{first:?}");
         world.push_within(&to("b"), 60, Duration::from_millis(700)).await
     };
-    let (outcome, ()) = tokio::join!(pushes, server);
+    let both = async { tokio::join!(pushes, server) };
+    let (outcome, ()) = tokio::time::timeout(Duration::from_secs(10), both)
+        .await
+        .expect("every connection expected is opened");
     outcome
 }
 
