@@ -39,9 +39,11 @@ impl Usage {
 
     /// Counts a session for an instance, if it may have one more.
     pub(super) fn open(&self, instance: InstanceId) -> bool {
-        let mut held = self.instances.entry(instance).or_default();
-        let may = held.sessions < self.bounds.sessions_per_instance;
-        held.sessions += u32::from(may);
+        let mut may = false;
+        self.change(instance, |held| {
+            may = held.sessions < self.bounds.sessions_per_instance;
+            held.sessions += u32::from(may);
+        });
         may
     }
 
@@ -83,6 +85,12 @@ impl Usage {
     /// Bytes in all mailboxes.
     pub(super) fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)
+    }
+
+    /// Instances that hold anything.
+    #[cfg(test)]
+    pub(super) fn instances(&self) -> usize {
+        self.instances.len()
     }
 
     fn change(&self, instance: InstanceId, change: impl FnOnce(&mut Held)) {
