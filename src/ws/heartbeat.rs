@@ -171,4 +171,17 @@ mod tests {
         }
         assert!(last > at(500));
     }
+
+    #[test]
+    fn a_client_whose_control_frames_are_filtered_out_is_kept_by_a_text_ping_every_20_s() {
+        let mut heartbeat = Heartbeat::new(at(0), 0);
+        for second in 1..=600 {
+            // Its pongs never come.
+            if second % 20 == 0 {
+                heartbeat.on_heard(at(second));
+            }
+            let due = heartbeat.due(at(second), || 0);
+            assert!(!matches!(due, Due::Close(_)), "{due:?} at {second} s");
+        }
+    }
 }

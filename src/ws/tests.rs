@@ -6,4 +6,5 @@ use sovereign_relay_protocol::signal::close::CloseCode;
 mod conversation;
 mod handshake;
 mod hostile;
+mod interleavings;
 mod kit;

@@ -3,6 +3,7 @@
 
 mod planted;
 mod requests;
+mod signaling;
 
 use std::collections::HashSet;
 
@@ -14,7 +15,7 @@ use sovereign_relay_simulator::{
 
 use self::planted::Planted;
 use crate::support::{
-    relay::{Answer, RelayOptions},
+    relay::{Answer, Instance, RelayOptions},
     world::World,
 };
 
@@ -71,6 +72,11 @@ async fn nothing_is_found(options: RelayOptions) -> String {
     planted.add("an invite", invite.body["invite"].as_str().unwrap());
 
     let answers = everything(&world, key).await;
+    let instance = Instance {
+        id: enrolled["instanceId"].as_str().unwrap().to_owned(),
+        key: key.to_owned(),
+    };
+    signaling::talk(&world, &instance, &mut planted).await;
     add_credentials(&world, &mut planted);
     // All that may not be in answers, logs and metrics, but may be in the data directory.
     let mut kept = Planted::new(&[("a name", NAME), ("a contact", CONTACT)]);

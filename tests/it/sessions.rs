@@ -1,41 +1,27 @@
 //! What the sessions API and the operator's commands do to peers that are connected.
 
+use futures_util::SinkExt as _;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::{
-    relay::{Answer, Instance, Relay, RelayOptions},
-    signal_peer::SignalPeer,
+    answer::Instance,
+    peer::load,
+    relay::{Relay, RelayOptions},
+    sessions::Made,
     turn_server::TurnServer,
 };
 
-const PATH: &str = "/v1/signal/sessions";
 const RENDEZVOUS: &str = "cVbTqOs9Hk4Qe0dyxKcOlPqzqv0hVZ1mIY4yN2mE3Bw";
 const TURN_SECRET: &str = "a secret shared with the TURN server";
 
-async fn make(relay: &Relay, instance: &Instance, body: Value) -> Value {
-    let request = relay.request(Method::POST, PATH).bearer_auth(&instance.key);
-    let answer = Answer::from(request.json(&body)).await;
-    assert!(answer.status.is_success(), "{answer:?}");
-    answer.body
-}
-
-async fn call(relay: &Relay, method: Method, instance: &Instance, session: &Value) -> u16 {
-    let path = format!("{PATH}/{}", session["sessionId"].as_str().unwrap());
-    let request = relay.request(method, &path).bearer_auth(&instance.key);
-    request.send().await.unwrap().status().as_u16()
-}
-
 /// Both tickets of two instances that met.
-async fn meet(relay: &Relay, first: &Instance, second: &Instance) -> Value {
+async fn meet(relay: &Relay, first: &Instance, second: &Instance) -> Made {
     let wanted = json!({"rendezvous": RENDEZVOUS, "e2e": "optional"});
-    let mut session = make(relay, first, wanted.clone()).await;
-    session["tickets"]["b"] = make(relay, second, wanted).await["tickets"]["b"].take();
+    let mut session = relay.session(first, wanted.clone()).await;
+    session.b = relay.session(second, wanted).await.b;
     session
-}
-
-fn view_of(session: &Value) -> String {
-    format!("{PATH}/{}", session["sessionId"].as_str().unwrap())
 }
 
 #[tokio::test]
@@ -43,15 +29,12 @@ async fn two_instances_meet_at_a_rendezvous_and_their_peers_talk() {
     let relay = Relay::start(RelayOptions::new()).await;
     let (first, second) = (relay.enroll().await, relay.enroll().await);
     let session = meet(&relay, &first, &second).await;
-    let (mut a, _) = SignalPeer::join(&session, "a").await;
+    let (mut a, _) = session.join("a", load(1)).await;
     a.send(json!({"t": "msg", "n": 1, "d": "offer"})).await;
     assert_eq!(a.next_of("ack").await["n"], 1);
-    let (mut b, _) = SignalPeer::join(&session, "b").await;
+    let (mut b, _) = session.join("b", load(2)).await;
     assert_eq!(b.next_of("msg").await["d"], "offer");
-    let view = relay
-        .request(Method::GET, &view_of(&session))
-        .bearer_auth(&second.key);
-    let slots = Answer::from(view).await.body["slots"].take();
+    let slots = relay.look_at(&second, &session).await.body["slots"].take();
     assert_eq!(
         (&slots["a"], &slots["b"]),
         (
@@ -65,25 +48,23 @@ async fn two_instances_meet_at_a_rendezvous_and_their_peers_talk() {
 async fn a_deleted_session_closes_both_peers_delivers_nothing_more_and_lets_nobody_in() {
     let relay = Relay::start(RelayOptions::new()).await;
     let instance = relay.enroll().await;
-    let session = make(&relay, &instance, json!({"e2e": "optional"})).await;
-    let ((mut a, _), (mut b, _)) = (
-        SignalPeer::join(&session, "a").await,
-        SignalPeer::join(&session, "b").await,
-    );
-    assert_eq!(call(&relay, Method::DELETE, &instance, &session).await, 204);
+    let session = relay.session(&instance, json!({"e2e": "optional"})).await;
+    let ((mut a, _), (mut b, _)) = (session.join("a", load(1)).await, session.join("b", load(2)).await);
+    assert_eq!(relay.delete_session(&instance, &session).await.status, 204);
     // In flight when the session ended: nobody is told of it.
-    let _ = a.try_send(json!({"t": "msg", "n": 1, "d": "too late"})).await;
+    let late = json!({"t": "msg", "n": 1, "d": "too late"});
+    let _ = a.socket.send(Message::text(late.to_string())).await;
     let mut heard = Vec::new();
     let code = loop {
-        match b.next().await {
+        match b.next_or_end().await {
             Ok(frame) => heard.push(frame),
             Err(code) => break code,
         }
     };
-    assert_eq!((code, a.closed().await), (4410, 4410));
+    assert_eq!((code, a.end().await), (4410, 4410));
     assert!(heard.iter().all(|frame| frame["t"] != "msg"), "{heard:?}");
-    assert_eq!(SignalPeer::dial(&session, "a").await.closed().await, 4404);
-    assert_eq!(call(&relay, Method::DELETE, &instance, &session).await, 404);
+    assert_eq!(session.refusal("a", load(1)).await, 4404);
+    assert_eq!(relay.delete_session(&instance, &session).await.status, 404);
 }
 
 #[tokio::test]
@@ -91,11 +72,11 @@ async fn a_ticket_of_an_earlier_session_at_the_same_rendezvous_is_refused() {
     let relay = Relay::start(RelayOptions::new()).await;
     let (first, second) = (relay.enroll().await, relay.enroll().await);
     let earlier = meet(&relay, &first, &second).await;
-    assert_eq!(call(&relay, Method::DELETE, &first, &earlier).await, 204);
+    assert_eq!(relay.delete_session(&first, &earlier).await.status, 204);
     let later = meet(&relay, &first, &second).await;
-    assert_eq!(earlier["sessionId"], later["sessionId"]);
-    assert_eq!(SignalPeer::dial(&earlier, "a").await.closed().await, 4404);
-    SignalPeer::join(&later, "a").await;
+    assert_eq!(earlier.id, later.id);
+    assert_eq!(earlier.refusal("a", load(1)).await, 4404);
+    later.join("a", load(1)).await;
 }
 
 #[tokio::test]
@@ -103,15 +84,15 @@ async fn a_revoked_instances_slots_are_closed_and_its_tickets_refused_and_the_ot
     let relay = Relay::start(RelayOptions::new()).await;
     let (stays, goes) = (relay.enroll().await, relay.enroll().await);
     let session = meet(&relay, &stays, &goes).await;
-    let own = make(&relay, &stays, json!({})).await;
+    let own = relay.session(&stays, json!({})).await;
     let ((mut a, _), (mut b, _), (mut other, _)) = (
-        SignalPeer::join(&session, "a").await,
-        SignalPeer::join(&session, "b").await,
-        SignalPeer::join(&own, "a").await,
+        session.join("a", load(1)).await,
+        session.join("b", load(2)).await,
+        own.join("a", load(1)).await,
     );
     relay.cli(&["instances", "revoke", &goes.id]).await.done();
-    assert_eq!(b.closed().await, 4403);
-    assert_eq!(SignalPeer::dial(&session, "b").await.closed().await, 4403);
+    assert_eq!(b.end().await, 4403);
+    assert_eq!(session.refusal("b", load(1)).await, 4403);
     for peer in [&mut a, &mut other] {
         peer.send(json!({"t": "ping"})).await;
         peer.next_of("pong").await;
@@ -122,40 +103,40 @@ async fn a_revoked_instances_slots_are_closed_and_its_tickets_refused_and_the_ot
 async fn an_instance_that_withdraws_takes_its_peers_along() {
     let relay = Relay::start(RelayOptions::new()).await;
     let instance = relay.enroll().await;
-    let session = make(&relay, &instance, json!({})).await;
-    let (mut a, _) = SignalPeer::join(&session, "a").await;
+    let session = relay.session(&instance, json!({})).await;
+    let (mut a, _) = session.join("a", load(1)).await;
     let withdraw = relay.request(Method::DELETE, "/v1/enrollment");
     let status = withdraw.bearer_auth(&instance.key).send().await.unwrap().status();
     assert_eq!(status.as_u16(), 204);
-    assert_eq!(a.closed().await, 4403);
+    assert_eq!(a.end().await, 4403);
 }
 
 #[tokio::test]
 async fn an_imported_revocation_closes_the_slots_of_its_instance() {
     let relay = Relay::start(RelayOptions::new()).await;
     let instance = relay.enroll().await;
-    let session = make(&relay, &instance, json!({})).await;
-    let (mut a, _) = SignalPeer::join(&session, "a").await;
+    let session = relay.session(&instance, json!({})).await;
+    let (mut a, _) = session.join("a", load(1)).await;
     let list = json!({"format": "sovereign-relay-revocations", "version": 1, "entries": [
         {"instanceId": instance.id, "kids": [], "gone": {"at": "2027-01-02T03:04:05Z", "cause": "revoked"}}]});
     let imported = relay
         .admin(Method::PUT, "/admin/v1/revocations", Some(list))
         .await;
     assert_eq!(imported.body, json!({"imported": 1}), "{imported:?}");
-    assert_eq!(a.closed().await, 4403);
+    assert_eq!(a.end().await, 4403);
 }
 
 #[tokio::test]
 async fn a_suspension_leaves_live_sessions_alone() {
     let relay = Relay::start(RelayOptions::new()).await;
     let instance = relay.enroll().await;
-    let session = make(&relay, &instance, json!({})).await;
-    let (mut a, _) = SignalPeer::join(&session, "a").await;
+    let session = relay.session(&instance, json!({})).await;
+    let (mut a, _) = session.join("a", load(1)).await;
     let suspend = ["instances", "suspend", &instance.id, "--reason", "a test"];
     relay.cli(&suspend).await.done();
     a.send(json!({"t": "ping"})).await;
     a.next_of("pong").await;
-    SignalPeer::join(&session, "b").await;
+    session.join("b", load(2)).await;
 }
 
 #[tokio::test]
@@ -170,11 +151,9 @@ async fn peers_of_an_instance_that_may_have_turn_allocate_with_what_welcome_and_
         .cli(&["instances", "turn", "allow", &allowed.id])
         .await
         .done();
-    let session = make(&relay, &allowed, json!({"turn": true})).await;
-    let ((mut a, welcome), (_b, welcome_of_b)) = (
-        SignalPeer::join(&session, "a").await,
-        SignalPeer::join(&session, "b").await,
-    );
+    let session = relay.session(&allowed, json!({"turn": true})).await;
+    let ((mut a, welcome), (_b, welcome_of_b)) =
+        (session.join("a", load(1)).await, session.join("b", load(2)).await);
     a.send(json!({"t": "ice"})).await;
     let ice = a.next_of("ice").await;
     assert!(ice["expiresAt"].is_string(), "{ice}");
@@ -191,16 +170,16 @@ async fn peers_of_an_instance_that_may_have_turn_allocate_with_what_welcome_and_
         users.push(username.split_once(':').unwrap().1.to_owned());
     }
     assert!(users[0] != users[1] && users[0] == users[2], "{users:?}");
-    let plain = make(&relay, &allowed, json!({})).await;
-    let unasked = SignalPeer::join(&plain, "a").await.1;
-    let session = make(&relay, &other, json!({"turn": true})).await;
-    let not_allowed = SignalPeer::join(&session, "a").await.1;
+    let plain = relay.session(&allowed, json!({})).await;
+    let unasked = plain.join("a", load(1)).await.1;
+    let session = relay.session(&other, json!({"turn": true})).await;
+    let not_allowed = session.join("a", load(1)).await.1;
     relay
         .cli(&["instances", "turn", "deny", &allowed.id])
         .await
         .done();
-    let session = make(&relay, &allowed, json!({"turn": true})).await;
-    let denied = SignalPeer::join(&session, "a").await.1;
+    let session = relay.session(&allowed, json!({"turn": true})).await;
+    let denied = session.join("a", load(1)).await.1;
     for welcome in [unasked, not_allowed, denied] {
         assert_eq!(welcome["iceServers"], json!([]), "{welcome}");
     }

@@ -19,20 +19,11 @@ session.on("peer", ({ state }) => {
   }
 });
 session.on("message", ({ kind, negotiation, value }) => {
-  if (kind === "note") {
-    // Counted, if they come in order.
-    const count = report.heard.findIndex((heard) => heard === value.number - 1);
-    if (value.number === 1) {
-      report.heard.push(1);
-    } else {
-      report.heard[count] = value.number;
-    }
-    void session.send({ kind, negotiation, value });
-    return;
-  }
   report.heard.push(kind);
   if (kind === "offer") {
     void session.send({ kind: "answer", negotiation, value: { type: "answer", sdp: value.sdp } });
+  } else if (kind === "note") {
+    void session.send({ kind, negotiation, value });
   }
 });
 session.on("closed", () => console.log(JSON.stringify(report)));

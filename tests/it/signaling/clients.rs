@@ -155,7 +155,8 @@ async fn the_rust_and_the_typescript_client_understand_each_other_in_both_slots(
         session.close(Mood::Direct).await;
         let report = report(node).await;
         assert_eq!(report["slot"], theirs);
-        assert_eq!(report["heard"], json!(["offer", "candidate", 20]));
+        let heard = [&["offer", "candidate"][..], &["note"; 20]].concat();
+        assert_eq!(report["heard"], json!(heard));
         assert_eq!(report["violations"], json!([]));
         assert_eq!(report["peer"], json!(PeerState::Left));
     }

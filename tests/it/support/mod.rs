@@ -11,7 +11,6 @@ pub mod peer;
 pub mod raw;
 pub mod relay;
 pub mod sessions;
-pub mod signal_peer;
 pub mod turn_client;
 pub mod turn_server;
 pub mod world;
