@@ -2,19 +2,21 @@
 //! device on each platform. A sealed notification travels to each, and only the device opens it.
 //!
 //! `sovereign-relay playground` calls [`run`]. Flow: [`stage`] starts the parts, [`tour`] sends the notifications
-//! through the public API, [`report`] prints what each side saw. Nothing needs configuring and nothing is kept: the
-//! relay's data directory is a temporary one.
+//! through the public API, [`report`] prints what each side saw, and [`page`] shows signaling to two browser tabs.
+//! Nothing needs configuring and nothing is kept: the relay's data directory is a temporary one.
 
 mod arrivals;
 mod device;
+mod page;
 mod report;
 mod stage;
 mod tour;
+mod wire;
 
 use anyhow::ensure;
 use sovereign_relay_protocol::platform::Platform;
 
-use self::{report::Report, stage::Stage, tour::Seen};
+use self::{page::Page, report::Report, stage::Stage, tour::Seen};
 
 /// `playground`.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -40,9 +42,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     }
     // Before the lines are shown that make more arrive.
     let seen = Seen::now(&stage);
-    report.closing(&stage, delivered)?;
-    if !args.once {
+    if args.once {
+        report.closing(&stage, None, delivered)?;
+    } else {
+        let page = Page::start(&stage).await?;
+        report.closing(&stage, Some(&page), delivered)?;
         tour::watch_until_interrupted(&stage, &report, seen).await?;
+        page.stop().await;
     }
     stage.stop().await;
     ensure!(

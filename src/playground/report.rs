@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{
     Args,
     device::Device,
+    page::Page,
     stage::Stage,
     tour::{self, Step},
 };
@@ -17,15 +18,11 @@ const SHOWN_CHARS: usize = 64;
 /// Prints the tour.
 pub(super) struct Report {
     json: bool,
-    once: bool,
 }
 
 impl Report {
     pub(super) fn new(args: Args) -> Self {
-        Self {
-            json: args.json,
-            once: args.once,
-        }
+        Self { json: args.json }
     }
 
     /// Where everything is.
@@ -55,19 +52,24 @@ impl Report {
         ))
     }
 
-    /// The result, and what to try next.
-    pub(super) fn closing(&self, stage: &Stage, delivered: usize) -> anyhow::Result<()> {
+    /// The result, and what to try next while the page is there.
+    pub(super) fn closing(&self, stage: &Stage, page: Option<&Page>, delivered: usize) -> anyhow::Result<()> {
         if self.json {
-            return Ok(print(&serde_json::to_string(
-                &self.addresses(stage, delivered)?,
-            )?)?);
+            let addresses = self.addresses(stage, page, delivered)?;
+            return Ok(print(&addresses.to_string())?);
         }
         self.people(&format!(
             "{delivered} of {} notifications delivered and opened.",
             stage.devices.len()
         ))?;
-        if !self.once {
-            self.people("\nTry it yourself; what arrives at a device is opened here. Ctrl-C ends it.\n")?;
+        if let Some(page) = page {
+            self.people(&format!(
+                "\nSee two browser tabs shake hands through the relay:\n\n  {}",
+                page.url
+            ))?;
+            self.people(
+                "\nPush something yourself; what arrives at a device is opened here. Ctrl-C ends it.\n",
+            )?;
             self.people(&format!(
                 "  curl {}/v1/capabilities\n  curl -X POST {0}/v1/enroll\n",
                 stage.url()
@@ -95,7 +97,12 @@ impl Report {
         Ok(self.people(&text)?)
     }
 
-    fn addresses(&self, stage: &Stage, delivered: usize) -> anyhow::Result<serde_json::Value> {
+    fn addresses(
+        &self,
+        stage: &Stage,
+        page: Option<&Page>,
+        delivered: usize,
+    ) -> anyhow::Result<serde_json::Value> {
         let devices = stage.devices.iter().map(|device| {
             let sealed = device.seal(&json!({ "title": "Hello" }))?;
             Ok(json!({
@@ -107,6 +114,7 @@ impl Report {
         });
         Ok(json!({
             "url": stage.url(),
+            "pageUrl": page.map(|page| &page.url),
             "adminUrl": format!("http://{}", stage.relay.admin_addr),
             "instanceId": stage.instance.instance_id,
             "instanceKey": stage.instance.instance_key,

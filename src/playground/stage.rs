@@ -8,8 +8,13 @@ use tempfile::TempDir;
 use super::device::Device;
 use crate::{
     app::{self, RunningRelay},
+    cli,
     config::{Config, Flags},
+    telemetry,
 };
+
+/// Set, it makes the relay log to standard error; otherwise the tour is all that is printed.
+const LOG: &str = "RELAY_LOG";
 
 /// Everything that is running.
 pub(super) struct Stage {
@@ -27,6 +32,9 @@ impl Stage {
         let simulators = Simulators::start(SimulatorOptions::default()).await?;
         let directory = TempDir::new().context("cannot make a temporary directory")?;
         let config = config(&simulators, &directory)?;
+        if cli::environment(LOG).is_some() {
+            telemetry::init_logging(&config.logging)?;
+        }
         let relay = app::start(config).await?;
         let http = reqwest::Client::builder().no_proxy().build()?;
         let instance = enroll(&http, &relay).await?;
@@ -69,6 +77,7 @@ fn config(simulators: &Simulators, directory: &TempDir) -> anyhow::Result<Config
         "RELAY_DATA_DIR".to_owned(),
         directory.path().display().to_string(),
     ));
+    environment.extend(cli::environment(LOG).map(|filter| (LOG.to_owned(), filter)));
     let find = |wanted: &str| {
         environment
             .iter()

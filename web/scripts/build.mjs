@@ -1,5 +1,5 @@
-// Builds dist/: one module that a page can import as it is, and its types. `--check` builds beside it and compares,
-// so that what is committed is what the sources say.
+// Builds dist/: one module that a page can import as it is, and its types; and page/dist/: the playground's page, which
+// imports that module. `--check` builds beside them and compares, so that what is committed is what the sources say.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,22 +8,27 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const dist = join(root, "dist");
+const outputs = [
+  { folder: "dist", make: makeClient },
+  { folder: "page/dist", make: makePage },
+];
 
-if (process.argv.includes("--check")) {
-  check();
-} else {
-  rmSync(dist, { recursive: true, force: true });
-  await make(dist);
+for (const { folder, make } of outputs) {
+  if (process.argv.includes("--check")) {
+    await check(folder, make);
+  } else {
+    rmSync(join(root, folder), { recursive: true, force: true });
+    await make(join(root, folder));
+  }
 }
 
-async function check() {
+async function check(folder, make) {
   const fresh = mkdtempSync(join(tmpdir(), "sovereign-relay-web-"));
   try {
     await make(fresh);
-    const stale = differences(fresh, dist);
+    const stale = differences(fresh, join(root, folder));
     if (stale.length > 0) {
-      console.error(`dist/ is not what the sources build: ${stale.join(", ")}. Run: npm run build`);
+      console.error(`${folder}/ is not what the sources build: ${stale.join(", ")}. Run: npm run build`);
       process.exitCode = 1;
     }
   } finally {
@@ -31,22 +36,43 @@ async function check() {
   }
 }
 
-async function make(folder) {
-  await build({
-    absWorkingDir: root,
+async function makeClient(folder) {
+  await bundle({
     entryPoints: ["src/sovereign-relay.ts"],
     outfile: join(folder, "sovereign-relay.js"),
-    bundle: true,
-    format: "esm",
-    target: "es2022",
-    charset: "utf8",
-    banner: { js: "// Sovereign Relay, web client. AGPL-3.0-or-later. Built from web/src by `npm run build`: edit there." },
-    logLevel: "warning",
+    banner: { js: banner("web client", "web/src") },
   });
   const tsc = join(root, "node_modules/typescript/bin/tsc");
   execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.dist.json"), "--outDir", join(folder, "types")], {
     stdio: "inherit",
   });
+}
+
+async function makePage(folder) {
+  await bundle({
+    entryPoints: ["page/main.ts"],
+    outfile: join(folder, "page.js"),
+    banner: { js: banner("playground page", "web/page") },
+    // Served beside it.
+    alias: { "@sovereign/relay": "./sovereign-relay.js" },
+    external: ["./sovereign-relay.js"],
+  });
+}
+
+async function bundle(options) {
+  await build({
+    absWorkingDir: root,
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    charset: "utf8",
+    logLevel: "warning",
+    ...options,
+  });
+}
+
+function banner(name, sources) {
+  return `// Sovereign Relay, ${name}. AGPL-3.0-or-later. Built from ${sources} by \`npm run build\`: edit there.`;
 }
 
 function differences(fresh, committed) {
