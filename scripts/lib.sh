@@ -29,16 +29,28 @@ need_tool() {
   step "installing $1" cargo install "$1" --version "${TOOL_VERSIONS[$1]}" --locked --debug --quiet --root "$TOOLS"
 }
 
-# One test is a Node program that does what a deployed instance does.
+# One test is a Node program that does what a deployed instance does; the web client is built and tested with it, too.
 need_node() {
   if ! command -v node >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     step "installing Node" install_package nodejs
   fi
-  local major
-  major="$(node --version 2>/dev/null | sed 's/^v//; s/\..*//')" || true
-  if [ "${major:-0}" -lt 18 ]; then
-    echo "Node 18 or newer is needed for the compatibility test (found: ${major:-none}); see https://nodejs.org" >&2
+  if ! command -v npm >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    step "installing npm" install_package npm
+  fi
+  if ! command -v npm >/dev/null || ! node -e "$NODE_IS_NEW_ENOUGH" 2>/dev/null; then
+    echo "Node 20.19 or newer is needed, with npm (found: $(node --version 2>/dev/null || echo none)); see https://nodejs.org" >&2
     exit 1
+  fi
+}
+
+NODE_IS_NEW_ENOUGH='const [major, minor] = process.versions.node.split(".").map(Number);
+process.exit(major > 20 || (major === 20 && minor >= 19) ? 0 : 1)'
+
+# What web/package-lock.json names, unless it is there already.
+need_web_modules() {
+  local installed=web/node_modules/.package-lock.json
+  if [ ! -e "$installed" ] || [ web/package-lock.json -nt "$installed" ]; then
+    step "installing the web client's tools" npm --prefix web ci --no-audit --no-fund --silent
   fi
 }
 
@@ -67,6 +79,21 @@ need_coturn() {
     exit 1
   fi
 }
+
+# One more has two tabs of a real browser connect.
+need_browser() {
+  if ! find_browser && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    step "installing Chromium" install_package chromium
+  fi
+  if ! find_browser; then
+    echo "Chromium is needed for the test of the playground's page; see https://www.chromium.org" >&2
+    exit 1
+  fi
+}
+
+find_browser() {
+  command -v chromium || command -v chromium-browser || command -v google-chrome
+} >/dev/null
 
 # A walk through the tree that names a file which is gone sends its reader astray.
 check_paths() {

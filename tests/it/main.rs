@@ -15,6 +15,7 @@
 )]
 
 mod batch;
+mod browser;
 mod cases_provider;
 mod command_line;
 mod compatible;
