@@ -7,7 +7,7 @@
 //! Invariant: only the page itself is answered. A request that names another host (DNS rebinding) or that another
 //! site's page sends is as unknown as any wrong path.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use actix_web::{
     App, HttpResponse, HttpServer,
@@ -57,6 +57,8 @@ const FILES: [(&str, &str, &str); 5] = [
 ];
 /// The longest that a session may live: a person wants to look around.
 const SESSION_SECONDS: u32 = 600;
+/// The button says so.
+const REFUSAL: Duration = Duration::from_secs(5);
 
 /// The page's listener and its wires.
 pub(super) struct Page {
@@ -206,7 +208,7 @@ async fn cut(backend: Data<Backend>, slot: web::Path<Slot>) -> HttpResponse {
 
 async fn refuse(backend: Data<Backend>) -> HttpResponse {
     for wire in &backend.wires {
-        wire.disturb(Disturbance::Refuse);
+        wire.disturb(Disturbance::Refuse(REFUSAL));
     }
     HttpResponse::NoContent().finish()
 }

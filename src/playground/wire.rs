@@ -13,8 +13,6 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How long "refuse" refuses: the page's button says so.
-const REFUSAL: Duration = Duration::from_secs(5);
 /// One page holds one connection, or two while it moves. More are hung up on.
 const CONNECTIONS: usize = 32;
 /// Presses of a button that wait. One more has nothing to add to these.
@@ -35,8 +33,8 @@ pub(super) struct Wire {
 pub(super) enum Disturbance {
     /// Its connections end in the middle of whatever they carry; new ones are welcome.
     Cut,
-    /// They end, and for five seconds there are no new ones.
-    Refuse,
+    /// They end, and for so long there are no new ones.
+    Refuse(Duration),
 }
 
 impl Wire {
@@ -73,8 +71,8 @@ async fn carry(listener: TcpListener, relay: SocketAddr, mut disturbances: mpsc:
             disturbance = disturbances.recv() => {
                 let Some(disturbance) = disturbance else { return };
                 connections.shutdown().await;
-                if disturbance == Disturbance::Refuse {
-                    let _over = timeout(REFUSAL, refuse(&listener)).await;
+                if let Disturbance::Refuse(time) = disturbance {
+                    let _over = timeout(time, refuse(&listener)).await;
                 }
             }
             page = accept(&listener) => {
@@ -116,6 +114,8 @@ mod tests {
 
     use super::*;
 
+    const DEADLINE: Duration = Duration::from_secs(30);
+
     /// A relay that says back what it hears.
     async fn echo() -> SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -154,25 +154,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusing_wire_hangs_up_on_everybody_and_then_carries_again() {
+    async fn a_refusing_wire_ends_what_is_open_and_hangs_up_on_everybody() {
         let wire = Wire::start(echo().await).await.unwrap();
         let mut before = TcpStream::connect(wire.address).await.unwrap();
         assert!(is_carried(&mut before).await);
-        wire.disturb(Disturbance::Refuse);
+        wire.disturb(Disturbance::Refuse(Duration::MAX));
         assert!(is_over(&mut before).await);
         let mut refused = TcpStream::connect(wire.address).await.unwrap();
-        assert!(is_over(&mut refused).await, "nothing is carried");
-        let back = async {
-            let mut attempts = tokio::time::interval(ACCEPT_PAUSE);
+        assert!(is_over(&mut refused).await);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_ends() {
+        let wire = Wire::start(echo().await).await.unwrap();
+        wire.disturb(Disturbance::Refuse(Duration::ZERO));
+        let carried_again = async {
             loop {
-                attempts.tick().await;
                 let mut socket = TcpStream::connect(wire.address).await.unwrap();
                 if is_carried(&mut socket).await {
                     return;
                 }
             }
         };
-        assert!(timeout(3 * REFUSAL, back).await.is_ok(), "the refusal ends");
+        assert!(timeout(DEADLINE, carried_again).await.is_ok());
     }
 
     #[tokio::test]
