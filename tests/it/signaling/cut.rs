@@ -1,6 +1,7 @@
 //! A thousand connections killed at the one moment that matters: the relay has stored, the client doesn't know.
 
 use futures_util::future::join_all;
+use serde_json::json;
 use sovereign_relay_client::{
     protocol::signal::frame::Opaque,
     signal::{
@@ -14,7 +15,10 @@ use crate::support::{
     DEADLINE,
     answer::Instance,
     cutter::{Cut, Cutter, below},
+    peer::{load, resume},
     relay::{Relay, RelayOptions},
+    sessions::Made,
+    until,
 };
 
 /// A connection secret may be resumed sixty times a minute, so each session has fewer cuts.
@@ -30,6 +34,14 @@ async fn a_thousand_sockets_killed_between_storing_and_acknowledging_lose_nothin
     let instance = relay.enroll().await;
     let cuts = join_all((0..SESSIONS).map(|_| unlucky(&relay, &instance))).await;
     assert_eq!(cuts.into_iter().sum::<usize>(), 1000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_again_because_its_acknowledgement_was_lost_is_acknowledged_and_not_delivered_again() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let instance = relay.enroll().await;
+    let cuts = join_all((0..4).map(|_| forgetful(&relay, &instance))).await;
+    assert_eq!(cuts, [CUTS; 4]);
 }
 
 /// One session over networks that cut; how often the sender was.
@@ -54,6 +66,45 @@ async fn unlucky(relay: &Relay, instance: &Instance) -> usize {
     let (sent, heard) = timeout(DEADLINE * 3, talking).await.expect("all arrives");
     assert_eq!(heard, (1..=sent).map(|n| n.to_string()).collect::<Vec<_>>());
     up.cuts()
+}
+
+/// One session whose sender forgets what the relay expects, and says all again that was not acknowledged.
+async fn forgetful(relay: &Relay, instance: &Instance) -> usize {
+    let session = relay.open_session(instance).await;
+    let before_acknowledgement = || Cut::BeforeAcknowledgement(below(2));
+    let network = Cutter::start(&session.url, CUTS, before_acknowledgement).await;
+    let over_network = Made {
+        url: network.url(),
+        ..session.clone()
+    };
+    let (mut b, _) = session.join("b", load(2)).await;
+    let (mut attempt, mut acknowledged) = (0, 0);
+    while network.cuts() < CUTS {
+        attempt += 1;
+        let (mut a, _) = over_network.join("a", resume(1, attempt, 0)).await;
+        a.messages(acknowledged + 1..=acknowledged + 2).await;
+        while let Ok(frame) = a.next_or_end().await {
+            let n = frame["n"].as_u64().filter(|_| frame["t"] == "ack");
+            acknowledged = n.unwrap_or(acknowledged);
+        }
+        until("the network has noticed", async || {
+            network.cuts() as u64 >= attempt
+        })
+        .await;
+    }
+    let (mut a, _) = over_network.join("a", resume(1, attempt + 1, 0)).await;
+    let last = acknowledged + 3;
+    a.messages(acknowledged + 1..=last).await;
+    a.stored(last).await;
+    for n in 1..=last {
+        let message = b.next_of("msg").await;
+        assert_eq!(
+            (&message["seq"], &message["d"]),
+            (&json!(n), &json!(n.to_string()))
+        );
+    }
+    assert!(b.so_far().await.iter().all(|frame| frame["t"] != "msg"));
+    network.cuts()
 }
 
 /// Sends a few at a time until no more connections are cut; how many.

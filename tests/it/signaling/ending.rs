@@ -1,7 +1,10 @@
-//! After the answer to DELETE or to a revocation no message is delivered, however many are on their way.
+//! After the answer to DELETE or to a revocation no message is delivered, however many are on their way. That the answer
+//! waits for each connection to fall silent is proved where it can be held up, in the session actor's tests.
+
+use std::sync::Arc;
 
 use reqwest::Method;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{net::TcpStream, task::JoinSet, time::timeout};
 
 use crate::support::{
     DEADLINE,
@@ -77,22 +80,28 @@ async fn end_in_a_burst(session: &Made, code: u16, end: impl AsyncFnOnce()) -> u
     messages(&arrived.0)
 }
 
-#[tokio::test]
+/// All at once, so that connections wait for their turn when the answer goes out.
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_delivered_after_a_delete_was_acknowledged() {
-    let relay = Relay::start(RelayOptions::new()).await;
+    let relay = Arc::new(Relay::start(RelayOptions::new()).await);
     let instance = relay.enroll().await;
-    let mut arrived = 0;
-    for _ in 0..40 {
-        let session = relay.open_session(&instance).await;
-        arrived += end_in_a_burst(&session, 4410, async || {
-            assert_eq!(relay.delete_session(&instance, &session).await.status, 204);
-        })
-        .await;
-        assert_eq!(relay.look_at(&instance, &session).await.status, 404);
-        assert_eq!(session.refusal("b", load(3)).await, 4404);
+    let mut bursts = JoinSet::new();
+    for _ in 0..60 {
+        let (relay, instance) = (relay.clone(), instance.clone());
+        bursts.spawn(async move {
+            let session = relay.open_session(&instance).await;
+            let arrived = end_in_a_burst(&session, 4410, async || {
+                assert_eq!(relay.delete_session(&instance, &session).await.status, 204);
+            })
+            .await;
+            assert_eq!(relay.look_at(&instance, &session).await.status, 404);
+            assert_eq!(session.refusal("b", load(3)).await, 4404);
+            arrived
+        });
     }
+    let arrived: usize = bursts.join_all().await.into_iter().sum();
     assert!(
-        arrived < 40 * BURST as usize,
+        arrived < 60 * BURST as usize,
         "some bursts were cut short: {arrived}"
     );
 }
