@@ -46,6 +46,7 @@ impl Http1 {
             Some(connection) => connection,
             None => self.open().await?,
         };
+        connection.ready().await?;
         let answer = read(connection.send_request(request).await?).await?;
         self.idle().push(connection);
         Ok(answer)

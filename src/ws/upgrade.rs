@@ -10,13 +10,14 @@ use actix_codec::Framed;
 use actix_http::{
     HttpMessage as _, Request, Response, StatusCode,
     body::BodySize,
+    error::DispatchError,
     h1,
     header::{self, HeaderMap, HeaderValue},
     ws,
 };
 use actix_rt::net::TcpStream;
 use bytes::Bytes;
-use futures_util::SinkExt as _;
+use futures_util::{SinkExt as _, future::LocalBoxFuture};
 use metrics::{counter, gauge};
 use sovereign_relay_actors::ports::Entropy;
 use sovereign_relay_protocol::{
@@ -71,15 +72,17 @@ pub(crate) async fn serve(
     request: Request,
     framed: Framed<TcpStream, h1::Codec>,
 ) {
-    let outcome = match check(upgrades.as_deref(), &request) {
-        Ok(upgrades) => accept(upgrades, &request, framed).await,
+    let shaken = match check(upgrades.as_deref(), &request) {
+        Ok(upgrades) => accept(upgrades, request, framed).await.map(Some),
         Err(refused) => {
             let id = request_id(request.headers(), entropy);
-            refuse(framed, &refused, &id).await
+            refuse(framed, &refused, &id).await.map(|()| None)
         }
     };
-    if let Err(error) = outcome {
-        tracing::debug!(%error, "a handshake could not be answered");
+    match (shaken, upgrades) {
+        (Ok(Some((socket, address))), Some(upgrades)) => converse(&upgrades, socket, address).await,
+        (Ok(_), _) => {}
+        (Err(error), _) => tracing::debug!(%error, "a handshake could not be answered"),
     }
 }
 
@@ -127,11 +130,12 @@ fn is_allowed_origin(allowed: &[String], headers: &HeaderMap) -> bool {
             .any(|allowed| origin.as_bytes().eq_ignore_ascii_case(allowed.as_bytes()))
 }
 
+/// Answers the handshake. Nothing of HTTP outlives it: the request's headers hold the buffer they were read into.
 async fn accept(
     upgrades: &Upgrades,
-    request: &Request,
+    request: Request,
     mut framed: Framed<TcpStream, h1::Codec>,
-) -> Result<(), actix_http::error::DispatchError> {
+) -> Result<(Socket, u64), DispatchError> {
     let mut response = ws::handshake_response(request.head());
     response.insert_header((
         header::SEC_WEBSOCKET_PROTOCOL,
@@ -139,17 +143,23 @@ async fn accept(
     ));
     let head = response.finish().drop_body();
     framed.send(h1::Message::Item((head, BodySize::None))).await?;
-    let address = address_of(upgrades, request, framed.io_ref());
+    let address = address_of(upgrades, &request, framed.io_ref());
     let parts = framed.into_parts();
-    let socket = Socket::new(parts.io, parts.read_buf, HELLO_BYTES);
-    let end = run(upgrades, socket, address).await;
-    let code = match end {
-        End::Close(code) => code.reason(),
-        End::ByClient => "closed by the client",
-        End::Lost => "connection lost",
-    };
-    counter!("relay_signal_closes_total", "reason" => code).increment(1);
-    Ok(())
+    Ok((Socket::new(parts.io, parts.read_buf, HELLO_BYTES), address))
+}
+
+/// On the heap: where it came from, the room for it is there twice (actix-server moves the future it is given), and as
+/// large for every connection that never asks for a WebSocket.
+fn converse(upgrades: &Upgrades, socket: Socket, address: u64) -> LocalBoxFuture<'_, ()> {
+    Box::pin(async move {
+        let end = run(upgrades, socket, address).await;
+        let code = match end {
+            End::Close(code) => code.reason(),
+            End::ByClient => "closed by the client",
+            End::Lost => "connection lost",
+        };
+        counter!("relay_signal_closes_total", "reason" => code).increment(1);
+    })
 }
 
 async fn run(upgrades: &Upgrades, mut socket: Socket, address: u64) -> End {
@@ -199,7 +209,7 @@ async fn refuse(
     mut framed: Framed<TcpStream, h1::Codec>,
     refused: &Refused,
     id: &RequestId,
-) -> Result<(), actix_http::error::DispatchError> {
+) -> Result<(), DispatchError> {
     let body = ErrorBody {
         error: refused.code,
         message: refused.message.to_owned(),
