@@ -3,13 +3,15 @@
 //! It is what actix-web's `HttpServer` builds, put together here because a WebSocket leaves HTTP after its upgrade
 //! ([`crate::ws`]), for which `HttpServer` has no way.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{cell::Cell, io, net::SocketAddr, sync::Arc};
 
 use actix_codec::Framed;
 use actix_http::{HttpService, Protocol, Request, h1};
 use actix_rt::net::TcpStream;
 use actix_server::Server;
-use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
+use actix_service::{
+    IntoServiceFactory as _, Service as _, ServiceFactoryExt as _, apply_fn_factory, fn_service, map_config,
+};
 use actix_web::{
     App,
     dev::{AppConfig, ServiceRequest},
@@ -26,13 +28,18 @@ use super::{
     no_route,
     patience::{Patience, Patient, Watch},
 };
-use crate::ws::upgrade::{self, Upgrades};
+use crate::ws::upgrade::{self, Upgraded, Upgrades};
 
 /// How long a connection may go on lingering after an answer that ended it early. Long enough for the answer to
 /// reach a client that is still sending.
 const LINGER: std::time::Duration = std::time::Duration::from_secs(1);
 
 type Socket = Patient<TcpStream>;
+
+tokio::task_local! {
+    /// What the connection that is being served has become. The HTTP service has no other way to say it.
+    static UPGRADED: Cell<Option<Upgraded>>;
+}
 
 /// A bound server that is about to run.
 pub(crate) struct Bound {
@@ -90,7 +97,8 @@ pub(crate) fn bind(
                 on_upgrade(upgrades.clone(), entropy.clone(), request, framed)
             }))
             .finish(map_config(app, |()| AppConfig::default()));
-        fn_service(move |socket| async move { Ok(taken(socket, patience)) }).and_then(service)
+        let service = fn_service(move |socket| async move { Ok(taken(socket, patience)) }).and_then(service);
+        apply_fn_factory(service, |socket: TcpStream, service| serve(service.call(socket)))
     };
     let server = builder
         .workers(limits.workers)
@@ -121,6 +129,25 @@ fn taken(socket: TcpStream, patience: Patience) -> (Socket, Protocol, Option<Soc
     (Patient::new(socket, patience), Protocol::Http1, peer)
 }
 
+/// Serves a connection: HTTP, and then what it has become, if it has left HTTP. It counts as one of the listener's to
+/// its end.
+///
+/// HTTP has a box of its own that is gone before a WebSocket begins: its state is large, and actix-server keeps room for
+/// what is returned here twice.
+fn serve<E>(http: impl Future<Output = Result<(), E>>) -> impl Future<Output = Result<(), E>> {
+    let http = Box::pin(UPGRADED.scope(Cell::new(None), async move {
+        http.await?;
+        Ok(UPGRADED.with(Cell::take))
+    }));
+    async move {
+        let upgraded: Option<Upgraded> = http.await?;
+        if let Some(upgraded) = upgraded {
+            upgraded.converse().await;
+        }
+        Ok(())
+    }
+}
+
 async fn on_upgrade(
     upgrades: Option<Arc<Upgrades>>,
     entropy: Arc<dyn Entropy>,
@@ -128,6 +155,7 @@ async fn on_upgrade(
     framed: Framed<Socket, h1::Codec>,
 ) -> Result<(), actix_http::Error> {
     let framed = framed.into_map_io(Patient::into_socket);
-    upgrade::serve(upgrades, &*entropy, request, framed).await;
+    let upgraded = upgrade::handshake(upgrades, &*entropy, request, framed).await;
+    UPGRADED.with(|place| place.set(upgraded));
     Ok(())
 }

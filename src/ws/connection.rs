@@ -73,12 +73,12 @@ impl From<io::Error> for End {
 }
 
 /// Serves a connection whose WebSocket handshake is done.
-pub(super) async fn serve(endpoint: &Endpoint, mut socket: Socket, knock: Knock, address: u64) -> End {
-    let end = match converse(endpoint, &mut socket, knock, address).await {
+pub(super) async fn serve(endpoint: &Endpoint, socket: &mut Socket, knock: Knock, address: u64) -> End {
+    let end = match converse(endpoint, socket, knock, address).await {
         Ok(never) => match never {},
         Err(end) => end,
     };
-    close(&mut socket, end).await;
+    close(socket, end).await;
     end
 }
 

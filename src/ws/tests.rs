@@ -8,3 +8,4 @@ mod handshake;
 mod hostile;
 mod interleavings;
 mod kit;
+mod memory;

@@ -65,28 +65,35 @@ struct Refused {
     message: &'static str,
 }
 
-/// Serves one connection from its upgrade request to its end. A listener without `upgrades` has no endpoint.
-pub(crate) async fn serve(
+/// A connection whose handshake is done. Nothing of HTTP is left in it: a request's headers alone hold the buffer that
+/// they were read into.
+pub(crate) struct Upgraded {
+    upgrades: Arc<Upgrades>,
+    socket: Socket,
+    address: u64,
+}
+
+/// Answers an upgrade request; `None` is a refusal. A listener without `upgrades` has no endpoint.
+pub(crate) async fn handshake(
     upgrades: Option<Arc<Upgrades>>,
     entropy: &dyn Entropy,
     request: Request,
     framed: Framed<TcpStream, h1::Codec>,
-) {
-    let shaken = match check(upgrades.as_deref(), &request) {
-        Ok(upgrades) => accept(upgrades, request, framed).await.map(Some),
+) -> Option<Upgraded> {
+    let answered = match check(upgrades, &request) {
+        Ok(upgrades) => accept(upgrades, &request, framed).await.map(Some),
         Err(refused) => {
             let id = request_id(request.headers(), entropy);
             refuse(framed, &refused, &id).await.map(|()| None)
         }
     };
-    match (shaken, upgrades) {
-        (Ok(Some((socket, address))), Some(upgrades)) => converse(&upgrades, socket, address).await,
-        (Ok(_), _) => {}
-        (Err(error), _) => tracing::debug!(%error, "a handshake could not be answered"),
-    }
+    answered.unwrap_or_else(|error| {
+        tracing::debug!(%error, "a handshake could not be answered");
+        None
+    })
 }
 
-fn check<'a>(upgrades: Option<&'a Upgrades>, request: &Request) -> Result<&'a Upgrades, Refused> {
+fn check(upgrades: Option<Arc<Upgrades>>, request: &Request) -> Result<Arc<Upgrades>, Refused> {
     let here = upgrades.filter(|_| request.path() == PATH);
     let upgrades = here.ok_or(Refused {
         code: ErrorCode::NotFound,
@@ -130,12 +137,11 @@ fn is_allowed_origin(allowed: &[String], headers: &HeaderMap) -> bool {
             .any(|allowed| origin.as_bytes().eq_ignore_ascii_case(allowed.as_bytes()))
 }
 
-/// Answers the handshake. Nothing of HTTP outlives it: the request's headers hold the buffer they were read into.
 async fn accept(
-    upgrades: &Upgrades,
-    request: Request,
+    upgrades: Arc<Upgrades>,
+    request: &Request,
     mut framed: Framed<TcpStream, h1::Codec>,
-) -> Result<(Socket, u64), DispatchError> {
+) -> Result<Upgraded, DispatchError> {
     let mut response = ws::handshake_response(request.head());
     response.insert_header((
         header::SEC_WEBSOCKET_PROTOCOL,
@@ -143,26 +149,32 @@ async fn accept(
     ));
     let head = response.finish().drop_body();
     framed.send(h1::Message::Item((head, BodySize::None))).await?;
-    let address = address_of(upgrades, &request, framed.io_ref());
+    let address = address_of(&upgrades, request, framed.io_ref());
     let parts = framed.into_parts();
-    Ok((Socket::new(parts.io, parts.read_buf, HELLO_BYTES), address))
-}
-
-/// On the heap: where it came from, the room for it is there twice (actix-server moves the future it is given), and as
-/// large for every connection that never asks for a WebSocket.
-fn converse(upgrades: &Upgrades, socket: Socket, address: u64) -> LocalBoxFuture<'_, ()> {
-    Box::pin(async move {
-        let end = run(upgrades, socket, address).await;
-        let code = match end {
-            End::Close(code) => code.reason(),
-            End::ByClient => "closed by the client",
-            End::Lost => "connection lost",
-        };
-        counter!("relay_signal_closes_total", "reason" => code).increment(1);
+    let socket = Socket::new(parts.io, parts.read_buf, HELLO_BYTES);
+    Ok(Upgraded {
+        upgrades,
+        socket,
+        address,
     })
 }
 
-async fn run(upgrades: &Upgrades, mut socket: Socket, address: u64) -> End {
+impl Upgraded {
+    /// Serves the connection to its end.
+    pub(crate) fn converse(mut self) -> LocalBoxFuture<'static, ()> {
+        Box::pin(async move {
+            let end = run(&self.upgrades, &mut self.socket, self.address).await;
+            let code = match end {
+                End::Close(code) => code.reason(),
+                End::ByClient => "closed by the client",
+                End::Lost => "connection lost",
+            };
+            counter!("relay_signal_closes_total", "reason" => code).increment(1);
+        })
+    }
+}
+
+async fn run(upgrades: &Upgrades, socket: &mut Socket, address: u64) -> End {
     let endpoint = &*upgrades.endpoint;
     let refused = if upgrades.lifecycle.phase() >= Phase::Draining {
         Some(CloseCode::ServiceRestart)
@@ -172,7 +184,7 @@ async fn run(upgrades: &Upgrades, mut socket: Socket, address: u64) -> End {
         None
     };
     if let Some(code) = refused {
-        connection::close(&mut socket, End::Close(code)).await;
+        connection::close(socket, End::Close(code)).await;
         return End::Close(code);
     }
     let knock = endpoint.door.knock(address);

@@ -6,7 +6,10 @@
 
 use std::{
     mem,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,14 +17,15 @@ use sovereign_relay_protocol::signal::{
     close::CloseCode,
     frame::{PeerPresence, Refused},
 };
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 /// Between one connection and its session's actor.
 #[derive(Debug)]
 pub struct Link {
     words: Mutex<Words>,
     news: Notify,
-    silent: watch::Sender<bool>,
+    is_silent: AtomicBool,
+    silence: Notify,
 }
 
 /// What is to be said.
@@ -61,7 +65,8 @@ impl Default for Link {
                 ..Words::default()
             }),
             news: Notify::new(),
-            silent: watch::Sender::new(false),
+            is_silent: AtomicBool::new(false),
+            silence: Notify::new(),
         }
     }
 }
@@ -108,13 +113,17 @@ impl Link {
 
     /// The connection writes no message any more.
     pub fn fall_silent(&self) {
-        self.silent.send_replace(true);
+        self.is_silent.store(true, Ordering::Release);
+        self.silence.notify_waiters();
     }
 
     /// Waits until the connection writes no message any more.
     pub async fn silent(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.silent.subscribe().wait_for(|silent| *silent).await;
+        // Registered before the look, so that a silence in between is not missed.
+        let silence = self.silence.notified();
+        if !self.is_silent.load(Ordering::Acquire) {
+            silence.await;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Words> {

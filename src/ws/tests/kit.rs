@@ -44,6 +44,7 @@ pub(super) struct Kit {
     pub(super) sessions: Sessions,
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) lifecycle: Lifecycle,
+    pub(super) upgrades: Arc<Upgrades>,
     handle: ServerHandle,
 }
 
@@ -126,7 +127,7 @@ impl Kit {
             "127.0.0.1:0".parse().unwrap(),
             kit::listener_limits(),
             relay.services.clone(),
-            Some(upgrades),
+            Some(upgrades.clone()),
         )
         .unwrap();
         let handle = bound.server.handle();
@@ -137,6 +138,7 @@ impl Kit {
             sessions,
             endpoint,
             lifecycle,
+            upgrades,
             handle,
         }
     }
