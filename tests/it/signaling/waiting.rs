@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::SinkExt as _;
+use futures_util::{SinkExt as _, future::join_all};
 use serde_json::{Value, json};
 use sovereign_relay::{app::Ports, clock::SystemClock};
 use sovereign_relay_actors::{now::Now, ports::Clock};
@@ -26,6 +26,7 @@ use crate::support::{
 
 const HALF_A_MIB: &str = "512KiB";
 const LONG: usize = 30_000;
+const STALLED: u64 = 10;
 
 #[tokio::test]
 async fn an_offer_and_twenty_candidates_wait_for_a_peer_that_was_never_there() {
@@ -193,6 +194,33 @@ async fn a_reader_that_stalls_is_closed_after_ten_seconds_and_resumes_and_costs_
     a.message(stored + 1, "there is room again").await;
     a.stored(stored + 1).await;
     assert_eq!(b.next_of("msg").await["d"], "there is room again");
+}
+
+#[tokio::test]
+async fn readers_that_stall_while_they_are_flooded_cost_the_relay_less_than_a_mebibyte_each() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let instance = relay.enroll().await;
+    let one = async || {
+        let session = relay.open_session(&instance).await;
+        let mut stalled = Peer::connect_narrow(&session.url).await;
+        stalled.hello(&session.b, load(2)).await;
+        assert_eq!(stalled.next().await["t"], "welcome");
+        stall(&mut stalled).await;
+        let (mut a, _) = session.join("a", load(1)).await;
+        let stored = flood(&mut a).await;
+        assert!(stored as usize * LONG > 400 * 1024, "{stored}");
+        (stalled, a)
+    };
+    // What the first one costs is the process's own.
+    let _first = one().await;
+    let before_kib = relay.resident_kib();
+    let _stalled = join_all((0..STALLED).map(|_| one())).await;
+    let grown_kib = relay.resident_kib().saturating_sub(before_kib);
+    assert!(grown_kib < STALLED * 1024, "grown by {grown_kib} KiB");
+    assert_eq!(
+        relay.metric("relay_signal_sockets", "").await,
+        2.0 * (STALLED + 1) as f64
+    );
 }
 
 /// Speaks until the peer's mailbox is full; how many are in it.
