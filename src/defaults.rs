@@ -55,6 +55,14 @@ pub const PUSHES_PER_MINUTE_MAX: u32 = 1_000_000;
 pub const SIGNAL_RATE_MAX: u32 = 1_000_000;
 /// And for the memory of waiting messages.
 pub const MAILBOXES_MAX: usize = 1 << 40;
+/// Less would not hold the longest sealed message of the client libraries: 16 KiB, its base64url and what is around it.
+pub const SIGNAL_FRAME_BYTES_MIN: usize = 24 * 1024;
+/// More is no signaling any more: each connection may hold a frame that has not come whole.
+pub const SIGNAL_FRAME_BYTES_MAX: usize = 1024 * 1024;
+/// Waiting messages take memory beyond their content, which no other bound counts: about 3 MiB for so many.
+pub const MAILBOX_MESSAGES_MAX: u32 = 65_536;
+/// The news of a page load waits in a mailbox whether or not there is room.
+pub const LOADS_PER_MINUTE_MAX: u32 = 600;
 /// Most threads of one kind: beyond it the number is a typing error.
 pub const THREADS_MAX: usize = 1024;
 /// Longest alert title, in characters: it takes room from every payload.

@@ -24,7 +24,7 @@ use sovereign_relay_protocol::{
     signal::{
         close::CloseCode,
         id::{SessionId, Slot},
-        session::{SessionLimits, SessionRequest, SessionView, Tickets},
+        session::{SessionRequest, SessionView, Tickets},
     },
     time::UnixMillis,
 };
@@ -49,8 +49,6 @@ pub struct Signaling {
     pub authority: Arc<Authority>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
-    /// What a session may carry.
-    pub limits: SessionLimits,
     /// The URL that instances know the relay by; without one it is taken from each request.
     pub public_url: Option<Url>,
 }

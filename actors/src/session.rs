@@ -38,12 +38,14 @@ use sovereign_relay_protocol::{
 };
 
 mod bucket;
+mod directory;
 pub mod link;
 mod mailbox;
 mod messages;
 pub mod port;
 pub mod record;
 pub mod registry;
+pub mod rules;
 mod slot;
 mod state;
 mod timers;
@@ -92,8 +94,8 @@ impl SessionActor {
         Self {
             id,
             generation,
+            state: SessionState::new(&kit.rules.limits),
             kit,
-            state: SessionState::new(),
             a: None,
             b: None,
             idle: None,

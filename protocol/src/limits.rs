@@ -102,6 +102,12 @@ pub const AWAY_AFTER_SECONDS: u64 = 2;
 pub const GRACE_SECONDS: u64 = 30;
 /// A session in which both said goodbye ends after so many seconds.
 pub const BOTH_LEFT_SECONDS: u64 = 5;
+/// Sockets of one address before their `welcome`.
+pub const SOCKETS_BEFORE_HELLO_PER_ADDRESS: u32 = 100;
+/// Sockets of all addresses before their `welcome`.
+pub const SOCKETS_BEFORE_HELLO: u32 = 2000;
+/// Bad tickets of one address in a minute: a client has one or two, a guesser needs very many.
+pub const BAD_TICKETS_PER_MINUTE: u32 = 10;
 /// Seconds between the relay's pings: proxies and carriers forget a silent connection after 30 s or more.
 pub const HEARTBEAT_SECONDS: u64 = 25;
 /// Seconds of silence after which a connection is closed.

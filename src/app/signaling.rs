@@ -4,10 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use metrics::gauge;
 use sovereign_relay_actors::{now::Now, registry::Registry, session::registry::Sessions};
-use sovereign_relay_protocol::{
-    redacted::Redacted,
-    signal::{id::ConnectionId, session::SessionLimits},
-};
+use sovereign_relay_protocol::{redacted::Redacted, signal::id::ConnectionId};
 use tokio::task::JoinSet;
 
 use super::{Ports, count, threads};
@@ -43,10 +40,16 @@ impl SignalHalf {
         authority: &Arc<Authority>,
         lifecycle: &Lifecycle,
     ) -> Self {
-        let store = Arc::new(MemorySessions::new(config.signaling.bounds, ports.clock.clone()));
+        let rules = config.signaling.rules;
+        let store = Arc::new(MemorySessions::new(
+            config.signaling.bounds,
+            rules,
+            ports.clock.clone(),
+        ));
         let sessions = Sessions::start(
             threads(config.listen.arbiters),
             store.clone(),
+            rules,
             ports.clock.clone(),
         );
         let turn = Arc::new(Turn::new(
@@ -62,7 +65,7 @@ impl SignalHalf {
                 authority: authority.clone(),
                 turn: turn.clone(),
             }),
-            door: Door::new(),
+            door: Door::new(config.signaling.door),
         });
         let upgrades = Arc::new(Upgrades {
             endpoint: endpoint.clone(),
@@ -109,7 +112,6 @@ impl SignalHalf {
             turn_for: config.signaling.turn_for,
             authority: authority.clone(),
             entropy: ports.entropy.clone(),
-            limits: SessionLimits::default(),
             public_url: config.listen.public_url.clone(),
         }
     }

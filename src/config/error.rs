@@ -62,6 +62,20 @@ pub enum ConfigError {
         /// Of a push that begins at its end.
         deadline: Duration,
     },
+    /// Two amounts that are each allowed don't go together.
+    #[error(
+        "{part} ({part_bytes} bytes) does not fit into {whole} ({whole_bytes} bytes): lower the first or raise the second"
+    )]
+    DoesNotFit {
+        /// What has to fit.
+        part: &'static str,
+        /// So much.
+        part_bytes: usize,
+        /// Into what.
+        whole: &'static str,
+        /// So much.
+        whole_bytes: usize,
+    },
     /// A setting of a later version.
     #[error("{name} is set, but {what} is not in this version: unset it")]
     NotInThisVersion {

@@ -153,6 +153,57 @@ settings! {
     SESSIONS_PER_MINUTE = plain("RELAY_SESSIONS_PER_MINUTE", "120", "signaling sessions each instance may make a minute");
     INSTANCE_MAILBOXES = plain("RELAY_INSTANCE_MAILBOXES", "32MiB", "waiting signaling messages of each instance");
     MAILBOXES = plain("RELAY_MAILBOXES", "256MiB", "waiting signaling messages of all instances together");
+    SIGNAL_FRAME_BYTES = plain(
+        "RELAY_SIGNAL_FRAME_BYTES",
+        "32KiB",
+        "longest signaling frame: 24KiB to 1MiB, at most RELAY_SIGNAL_MAILBOX_BYTES",
+    );
+    SIGNAL_MESSAGES_PER_SECOND = plain(
+        "RELAY_SIGNAL_MESSAGES_PER_SECOND",
+        "20",
+        "messages a second of each peer of a session",
+    );
+    SIGNAL_BURST = plain("RELAY_SIGNAL_BURST", "60", "messages of a peer that may come at once");
+    SIGNAL_MAILBOX_MESSAGES = plain(
+        "RELAY_SIGNAL_MAILBOX_MESSAGES",
+        "256",
+        "messages that may wait for a peer: 1 to 65536",
+    );
+    SIGNAL_MAILBOX_BYTES = plain(
+        "RELAY_SIGNAL_MAILBOX_BYTES",
+        "512KiB",
+        "content that may wait for a peer; at most RELAY_INSTANCE_MAILBOXES",
+    );
+    SIGNAL_SESSION_MESSAGES = plain(
+        "RELAY_SIGNAL_SESSION_MESSAGES",
+        "4096",
+        "messages of a session, both ways together",
+    );
+    SIGNAL_LOADS_PER_MINUTE = plain(
+        "RELAY_SIGNAL_LOADS_PER_MINUTE",
+        "10",
+        "page loads (dials with a new connection secret) a minute of a peer: 1 to 600",
+    );
+    SIGNAL_RESUMES_PER_MINUTE = plain(
+        "RELAY_SIGNAL_RESUMES_PER_MINUTE",
+        "60",
+        "dials a minute with the same connection secret",
+    );
+    SIGNAL_BAD_TICKETS_PER_MINUTE = plain(
+        "RELAY_SIGNAL_BAD_TICKETS_PER_MINUTE",
+        "10",
+        "bad tickets a minute of an address, beyond which its new sockets wait",
+    );
+    SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS = plain(
+        "RELAY_SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS",
+        "100",
+        "sockets of an address that have not shown a ticket; a newer one sends the oldest away",
+    );
+    SIGNAL_SOCKETS_BEFORE_HELLO = plain(
+        "RELAY_SIGNAL_SOCKETS_BEFORE_HELLO",
+        "2000",
+        "the same of all addresses together",
+    );
     TURN_URIS = plain("TURN_URIS", "TURN is off", "comma list of stun:, turn: and turns: URIs of your TURN server");
     TURN_SECRET = secret(
         "TURN_SECRET",

@@ -1,17 +1,13 @@
 //! Signaling: whose pages may connect, how much instances may have, and the TURN server.
 
-use sovereign_relay_actors::instance::signal::TurnFor;
+use sovereign_relay_actors::{instance::signal::TurnFor, session::rules::SessionRules};
 use sovereign_relay_protocol::{limits as public_limits, redacted::Redacted};
 use url::Url;
 
-use super::{
-    availability::Off,
-    error::ConfigError,
-    setting::{self, Setting},
-    source::Sources,
-    value,
-};
-use crate::{defaults, store::sessions::SessionBounds, turn::TurnServers};
+use super::{availability::Off, error::ConfigError, setting, source::Sources};
+use crate::{defaults, store::sessions::SessionBounds, turn::TurnServers, ws::door::DoorBounds};
+
+mod limits;
 
 /// Signaling.
 #[derive(Clone, Debug)]
@@ -22,8 +18,12 @@ pub struct Signaling {
     pub sessions_per_minute: u32,
     /// TURN credentials in a minute for the sessions of an instance.
     pub turn_per_minute: u32,
+    /// What one session may carry.
+    pub rules: SessionRules,
     /// How much instances may have at the same time.
     pub bounds: SessionBounds,
+    /// How many may come without having shown a ticket.
+    pub door: DoorBounds,
     /// The TURN server, or why there is none.
     pub turn: Result<TurnServers, Off>,
     /// Whose sessions get its credentials.
@@ -32,38 +32,24 @@ pub struct Signaling {
 
 impl Signaling {
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
+        let rules = limits::rules(sources)?;
         Ok(Self {
             allowed_origins: sources
                 .parse(&setting::ALLOWED_ORIGINS, parse_origins)?
                 .unwrap_or_default(),
-            sessions_per_minute: rate(sources, &setting::SESSIONS_PER_MINUTE)?
+            sessions_per_minute: limits::count(sources, &setting::SESSIONS_PER_MINUTE)?
                 .unwrap_or(public_limits::SESSIONS_PER_MINUTE),
-            turn_per_minute: rate(sources, &setting::TURN_PER_MINUTE)?
+            turn_per_minute: limits::count(sources, &setting::TURN_PER_MINUTE)?
                 .unwrap_or(public_limits::TURN_PER_MINUTE),
-            bounds: bounds(sources)?,
+            bounds: limits::bounds(sources, &rules.limits)?,
+            rules,
+            door: limits::door(sources)?,
             turn: servers(sources)?,
             turn_for: sources
                 .parse(&setting::TURN_FOR, parse_turn_for)?
                 .unwrap_or_default(),
         })
     }
-}
-
-fn rate(sources: &Sources<'_>, setting: &Setting) -> Result<Option<u32>, ConfigError> {
-    sources.parse(setting, value::number(1..=defaults::SIGNAL_RATE_MAX))
-}
-
-fn bounds(sources: &Sources<'_>) -> Result<SessionBounds, ConfigError> {
-    // Less would not hold one full mailbox.
-    let bytes = || value::bytes(public_limits::MAILBOX_BYTES..=defaults::MAILBOXES_MAX);
-    let sessions = rate(sources, &setting::SESSIONS_PER_INSTANCE)?;
-    let of_instance = sources.parse(&setting::INSTANCE_MAILBOXES, bytes())?;
-    let total = sources.parse(&setting::MAILBOXES, bytes())?;
-    Ok(SessionBounds {
-        sessions_per_instance: sessions.unwrap_or(public_limits::SESSIONS_PER_INSTANCE),
-        instance_bytes: of_instance.unwrap_or(public_limits::INSTANCE_MAILBOX_BYTES),
-        total_bytes: total.unwrap_or(public_limits::ALL_MAILBOX_BYTES),
-    })
 }
 
 fn servers(sources: &Sources<'_>) -> Result<Result<TurnServers, Off>, ConfigError> {

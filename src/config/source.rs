@@ -257,6 +257,7 @@ fn at_path(error: ConfigError, path: &Path) -> ConfigError {
         | ConfigError::Missing { .. }
         | ConfigError::BuiltIn { .. }
         | ConfigError::StopTooLong { .. }
+        | ConfigError::DoesNotFit { .. }
         | ConfigError::UnknownKey { .. }) => other,
     }
 }

@@ -51,7 +51,7 @@ fn signaling(services: &Services) -> Signaling {
     Signaling {
         subprotocols: vec![SUBPROTOCOL.to_owned()],
         durability: Some(Durability::Memory),
-        limits: Some(services.signaling.limits),
+        limits: Some(services.signaling.sessions.limits()),
     }
 }
 

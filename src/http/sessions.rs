@@ -58,7 +58,7 @@ pub(crate) async fn create(
         expires_at: opened.expires_at,
         url,
         tickets: opened.tickets,
-        limits: services.signaling.limits,
+        limits: services.signaling.sessions.limits(),
     }))
 }
 

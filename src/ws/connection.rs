@@ -24,11 +24,10 @@ use sovereign_relay_actors::session::{
     registry::Held,
 };
 use sovereign_relay_protocol::{
-    limits::{GRACE_SECONDS, HEARTBEAT_SECONDS, SIGNAL_FRAME_BYTES},
+    limits::{GRACE_SECONDS, HEARTBEAT_SECONDS},
     signal::{
         close::CloseCode,
         frame::{ClientFrame, FrameError, Hello, ServerFrame, Welcome},
-        session::SessionLimits,
     },
 };
 
@@ -102,7 +101,7 @@ async fn converse(
         return Err(CloseCode::Revoked.into());
     }
     drop(knock);
-    socket.set_limit(SIGNAL_FRAME_BYTES);
+    socket.set_limit(endpoint.sessions.limits().frame_bytes);
     let mut connection = Connection::new(endpoint, socket, guest, &bound, &hello, voice, held);
     connection.welcome(&bound);
     Err(connection.run().await)
@@ -254,7 +253,7 @@ impl<'a> Connection<'a> {
             expires_at: bound.expires_at,
             grace_seconds: GRACE_SECONDS,
             heartbeat_seconds: HEARTBEAT_SECONDS,
-            limits: SessionLimits::default(),
+            limits: self.endpoint.sessions.limits(),
             ice_servers: ice.servers,
         }));
     }

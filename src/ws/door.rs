@@ -1,6 +1,6 @@
 //! Who may stand before the door: sockets that have not said a valid `hello` yet.
 //!
-//! At most 100 from one address and 2,000 in all. When it is full, the one that has been silent longest is sent away
+//! At most so many from one address and in all as [`DoorBounds`] says. When it is full, the one that has been silent longest is sent away
 //! (4508) to make room, so that a crowd of idle sockets can't keep real peers out. An address that showed too many bad
 //! tickets waits until its minute is over (1013, never a final code: neighbours share addresses).
 
@@ -13,14 +13,11 @@ use sovereign_relay_actors::{
     limiter::{Limiter, Rate, Room, WhenFull},
     now::Now,
 };
+use sovereign_relay_protocol::limits::{
+    BAD_TICKETS_PER_MINUTE, SOCKETS_BEFORE_HELLO, SOCKETS_BEFORE_HELLO_PER_ADDRESS,
+};
 use tokio::sync::Notify;
 
-/// Sockets of one address before their `welcome`.
-const PER_ADDRESS: usize = 100;
-/// Sockets of all addresses before their `welcome`.
-const IN_ALL: usize = 2000;
-/// Bad tickets of one address in a minute.
-const BAD_TICKETS: u32 = 10;
 /// Addresses whose bad tickets are remembered, about 50 bytes each. Beyond, an address is not held back: its sockets
 /// are bounded all the same.
 const ROOM: Room = Room {
@@ -28,8 +25,30 @@ const ROOM: Room = Room {
     when_full: WhenFull::Pass,
 };
 
+/// How many may stand before the door, and how often one may show a bad ticket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DoorBounds {
+    /// Sockets of one address before their `welcome`.
+    pub sockets_per_address: u32,
+    /// Sockets of all addresses before their `welcome`.
+    pub sockets: u32,
+    /// Bad tickets of one address in a minute.
+    pub bad_tickets_per_minute: u32,
+}
+
+impl Default for DoorBounds {
+    fn default() -> Self {
+        Self {
+            sockets_per_address: SOCKETS_BEFORE_HELLO_PER_ADDRESS,
+            sockets: SOCKETS_BEFORE_HELLO,
+            bad_tickets_per_minute: BAD_TICKETS_PER_MINUTE,
+        }
+    }
+}
+
 /// Everybody before the door.
 pub(crate) struct Door {
+    bounds: DoorBounds,
     crowd: Arc<Mutex<Crowd>>,
     bad_tickets: Limiter<u64>,
 }
@@ -56,10 +75,11 @@ pub(crate) struct Knock {
 
 impl Door {
     /// Nobody yet.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(bounds: DoorBounds) -> Self {
         Self {
+            bounds,
             crowd: Arc::default(),
-            bad_tickets: Limiter::shared(Rate::per_minute(BAD_TICKETS), ROOM),
+            bad_tickets: Limiter::shared(Rate::per_minute(bounds.bad_tickets_per_minute), ROOM),
         }
     }
 
@@ -69,11 +89,12 @@ impl Door {
         let own_oldest = crowd
             .of_address
             .get(&address)
-            .filter(|own| own.len() >= PER_ADDRESS)
+            .filter(|own| reaches(own.len(), self.bounds.sockets_per_address))
             .and_then(|own| own.first_key_value())
             .map(|(number, ())| *number);
         let oldest = crowd.all.first_key_value().map(|(number, _)| *number);
-        if let Some(number) = own_oldest.or(oldest.filter(|_| crowd.all.len() >= IN_ALL)) {
+        if let Some(number) = own_oldest.or(oldest.filter(|_| reaches(crowd.all.len(), self.bounds.sockets)))
+        {
             crowd.send_away(number);
         }
         let (number, sent_away) = crowd.add(address);
@@ -151,6 +172,10 @@ impl Crowd {
     }
 }
 
+fn reaches(count: usize, most: u32) -> bool {
+    u32::try_from(count).map_or(true, |count| count >= most)
+}
+
 fn lock(crowd: &Mutex<Crowd>) -> MutexGuard<'_, Crowd> {
     crowd.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -164,20 +189,26 @@ mod tests {
 
     use super::*;
 
+    const BOUNDS: DoorBounds = DoorBounds {
+        sockets_per_address: 3,
+        sockets: 5,
+        bad_tickets_per_minute: 2,
+    };
+
     fn is_sent_away(knock: &Knock) -> bool {
         knock.sent_away().now_or_never().is_some()
     }
 
     #[test]
     fn the_oldest_of_a_crowded_address_makes_room_and_its_neighbours_stay() {
-        let door = Door::new();
+        let door = Door::new(BOUNDS);
         let other = door.knock(2);
-        let own: Vec<_> = (0..PER_ADDRESS).map(|_| door.knock(1)).collect();
+        let own: Vec<_> = (0..3).map(|_| door.knock(1)).collect();
         assert!(!own.iter().any(is_sent_away));
         let newest = door.knock(1);
         assert!(is_sent_away(&own[0]) && !is_sent_away(&own[1]));
         assert!(!is_sent_away(&other) && !is_sent_away(&newest));
-        assert_eq!(door.count(), PER_ADDRESS + 1);
+        assert_eq!(door.count(), 4);
         drop((own, newest, other));
         assert_eq!(door.count(), 0);
         assert!(lock(&door.crowd).of_address.is_empty());
@@ -185,22 +216,22 @@ mod tests {
 
     #[test]
     fn when_all_room_is_taken_the_oldest_of_all_makes_room() {
-        let door = Door::new();
-        let crowd: Vec<_> = (0..IN_ALL as u64).map(|address| door.knock(address)).collect();
+        let door = Door::new(BOUNDS);
+        let crowd: Vec<_> = (0..5).map(|address| door.knock(address)).collect();
         assert!(!crowd.iter().any(is_sent_away));
         let _newest = door.knock(9_999_999);
         assert!(is_sent_away(&crowd[0]) && !is_sent_away(&crowd[1]));
-        assert_eq!(door.count(), IN_ALL);
+        assert_eq!(door.count(), 5);
     }
 
     #[test]
-    fn an_address_with_ten_bad_tickets_waits_and_its_neighbour_does_not() {
-        let door = Door::new();
+    fn an_address_with_too_many_bad_tickets_waits_and_its_neighbour_does_not() {
+        let door = Door::new(BOUNDS);
         let now = Now {
             mono: Duration::from_secs(100),
             unix: UnixMillis(0),
         };
-        for _ in 0..BAD_TICKETS {
+        for _ in 0..2 {
             assert!(!door.is_barred(1, now));
             door.on_bad_ticket(1, now);
         }

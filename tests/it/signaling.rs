@@ -5,6 +5,7 @@
 //! - [`cut`]: connections killed between storing and acknowledging, a thousand times.
 //! - [`ending`]: nothing is delivered after an end was acknowledged.
 //! - [`hostile`]: bytes, frames, fields and tickets that are wrong.
+//! - [`limits`]: the operator's numbers in place of the defaults.
 //! - [`clients`]: the Rust and the TypeScript client talk to each other; the examples run.
 //!
 //! What takes minutes is told to a clock of the test elsewhere: heartbeats over nine minutes in the endpoint's
@@ -18,5 +19,6 @@ mod clients;
 mod cut;
 mod ending;
 mod hostile;
+mod limits;
 mod returning;
 mod waiting;

@@ -4,10 +4,7 @@
 
 use std::collections::VecDeque;
 
-use sovereign_relay_protocol::{
-    limits::{MAILBOX_BYTES, MAILBOX_MESSAGES},
-    signal::frame::Opaque,
-};
+use sovereign_relay_protocol::signal::{frame::Opaque, session::SessionLimits};
 
 use super::port::{Entry, Item};
 
@@ -46,15 +43,20 @@ impl Mailbox {
         self.bytes
     }
 
-    /// Adds a message.
-    pub(crate) fn push(&mut self, generation: u32, content: Opaque) -> Result<(), Full> {
-        let has_room =
-            self.messages < MAILBOX_MESSAGES && self.bytes.saturating_add(content.len()) <= MAILBOX_BYTES;
+    /// Adds a message, if there is room.
+    pub(crate) fn push(
+        &mut self,
+        generation: u32,
+        content: Opaque,
+        limits: &SessionLimits,
+    ) -> Result<(), Full> {
+        let bytes = self.bytes.saturating_add(content.len());
+        let has_room = self.messages < limits.mailbox_messages && bytes <= limits.mailbox_bytes;
         if !has_room {
             return Err(Full);
         }
         self.messages += 1;
-        self.bytes += content.len();
+        self.bytes = bytes;
         self.add(generation, Item::Message(content));
         Ok(())
     }
@@ -110,8 +112,13 @@ impl Mailbox {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use sovereign_relay_protocol::limits::{MAILBOX_BYTES, MAILBOX_MESSAGES};
 
     use super::*;
+
+    fn push(mailbox: &mut Mailbox, length: usize) -> Result<(), Full> {
+        mailbox.push(1, message(length), &SessionLimits::default())
+    }
 
     fn message(length: usize) -> Opaque {
         Opaque::new("x".repeat(length))
@@ -125,19 +132,19 @@ mod tests {
     fn the_256_first_messages_wait_and_the_next_is_refused_until_one_is_acknowledged() {
         let mut mailbox = Mailbox::default();
         for _ in 0..MAILBOX_MESSAGES {
-            mailbox.push(1, message(1)).unwrap();
+            push(&mut mailbox, 1).unwrap();
         }
-        assert_eq!(mailbox.push(1, message(0)), Err(Full));
+        assert_eq!(push(&mut mailbox, 0), Err(Full));
         assert_eq!(mailbox.trim(1), 1);
-        assert_eq!(mailbox.push(1, message(0)), Ok(()));
+        assert_eq!(push(&mut mailbox, 0), Ok(()));
         assert_eq!((mailbox.base(), mailbox.top()), (1, 257));
     }
 
     #[test]
     fn bytes_are_bounded_and_the_news_of_a_page_load_is_not() {
         let mut mailbox = Mailbox::default();
-        mailbox.push(1, message(MAILBOX_BYTES)).unwrap();
-        assert_eq!(mailbox.push(1, message(1)), Err(Full));
+        push(&mut mailbox, MAILBOX_BYTES).unwrap();
+        assert_eq!(push(&mut mailbox, 1), Err(Full));
         mailbox.push_new_load(2);
         assert_eq!(
             (mailbox.top(), mailbox.messages(), mailbox.bytes()),
@@ -151,7 +158,7 @@ mod tests {
     fn a_page_has_what_fits_and_at_least_one() {
         let mut mailbox = Mailbox::default();
         for length in [100, 10, 10, 100] {
-            mailbox.push(1, message(length)).unwrap();
+            push(&mut mailbox, length).unwrap();
         }
         mailbox.push_new_load(2);
         assert_eq!(seqs(&mailbox.after(0, 50)), [1]);
@@ -168,7 +175,7 @@ mod tests {
             let mut acknowledged = 0;
             for (step, value) in steps {
                 match step {
-                    0 => { let _ = mailbox.push(1, message(usize::try_from(value).unwrap())); }
+                    0 => { let _ = push(&mut mailbox, usize::try_from(value).unwrap()); }
                     1 => mailbox.push_new_load(2),
                     _ => {
                         acknowledged = (acknowledged + value).min(mailbox.top());

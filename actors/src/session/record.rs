@@ -8,7 +8,7 @@ use std::{cmp::Ordering, time::Duration};
 
 use sovereign_relay_protocol::{
     id::InstanceId,
-    limits::{BOTH_LEFT_SECONDS, SESSION_MESSAGES},
+    limits::BOTH_LEFT_SECONDS,
     signal::{
         frame::Opaque,
         id::{SessionId, Slot},
@@ -22,6 +22,7 @@ use super::{
         Appended, Bind, BindRefusal, Bound, Creation, Departure, Entry, Gone, Incarnation, NewSession, Place,
         Presence, Settings, Trimmed,
     },
+    rules::SessionRules,
     slot::SlotRecord,
 };
 use crate::now::Now;
@@ -34,6 +35,7 @@ const BOTH_LEFT: Duration = Duration::from_secs(BOTH_LEFT_SECONDS);
 pub struct SessionRecord {
     incarnation: Incarnation,
     settings: Settings,
+    rules: SessionRules,
     expires_at: UnixMillis,
     /// The same on the monotonic clock, which alone decides.
     expires: Duration,
@@ -46,11 +48,12 @@ pub struct SessionRecord {
 
 impl SessionRecord {
     /// A new session.
-    pub fn new(new: &NewSession, now: Now) -> Self {
+    pub fn new(new: &NewSession, rules: SessionRules, now: Now) -> Self {
         let ends = now.plus(new.life);
         Self {
             incarnation: new.incarnation,
             settings: new.settings,
+            rules,
             expires_at: ends.unix,
             expires: ends.mono,
             closes: None,
@@ -123,8 +126,9 @@ impl SessionRecord {
         if bind.incarnation != self.incarnation {
             return Err(Gone::NoSession.into());
         }
+        let rules = self.rules;
         let slot = self.slot_mut(bind.slot);
-        let is_new_load = slot.bind(bind, now)?;
+        let is_new_load = slot.bind(bind, &rules, now)?;
         slot.mailbox.trim(bind.last);
         let (epoch, generation, next, base) = (slot.epoch, slot.generation, slot.next, slot.mailbox.base());
         if is_new_load && generation > 1 {
@@ -150,13 +154,9 @@ impl SessionRecord {
         if let Some(refused) = self.refused(from, epoch, n)? {
             return Ok(refused);
         }
-        let generation = self.slot(from).generation;
-        if self
-            .slot_mut(from.other())
-            .mailbox
-            .push(generation, content)
-            .is_err()
-        {
+        let (generation, limits) = (self.slot(from).generation, self.rules.limits);
+        let mailbox = &mut self.slot_mut(from.other()).mailbox;
+        if mailbox.push(generation, content, &limits).is_err() {
             return Ok(Appended::MailboxFull);
         }
         self.messages += 1;
@@ -175,7 +175,7 @@ impl SessionRecord {
         Ok(match n.cmp(&next) {
             Ordering::Less => Some(Appended::Duplicate),
             Ordering::Greater => Some(Appended::OutOfStep),
-            Ordering::Equal if self.messages >= SESSION_MESSAGES => Some(Appended::SessionTotal),
+            Ordering::Equal if self.messages >= self.rules.messages => Some(Appended::SessionTotal),
             Ordering::Equal => None,
         })
     }

@@ -7,24 +7,17 @@
 //! its actor: a successor does it.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use actix::{
-    Actor, Addr, Arbiter, ArbiterHandle, Context, Handler, Message,
-    dev::{ToEnvelope, channel::channel},
-};
-use dashmap::{DashMap, Entry};
-use metrics::counter;
+use actix::{Actor, Arbiter, ArbiterHandle, Handler, Message, dev::ToEnvelope};
 use sovereign_relay_protocol::{
     id::InstanceId,
     signal::{
         close::CloseCode,
         id::{SessionId, Slot},
+        session::SessionLimits,
     },
 };
 use tokio::sync::oneshot;
@@ -32,15 +25,15 @@ use tracing::error;
 
 use super::{
     SessionActor,
+    directory::Directory,
     link::Link,
     messages::{Depart, Dial, End, Leave, Said, Submit},
     port::{Bind, BindRefusal, Bound, Entry as MailboxEntry, Gone, SessionStore},
+    rules::SessionRules,
     state::{STORE_RETRY, code_of},
 };
 use crate::ports::Clock;
 
-/// Messages in an actor's mailbox. Each of its few connections has one frame under way; the rest is room for dials.
-const MAILBOX: usize = 64;
 /// How often a message looks for a living actor. A miss means that one was just dying.
 const TRIES: usize = 4;
 
@@ -54,22 +47,9 @@ pub struct Sessions {
 /// What actors share.
 pub(crate) struct Kit {
     pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) rules: SessionRules,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) directory: Directory,
-}
-
-/// The actors alive.
-pub(crate) struct Directory {
-    seats: DashMap<SessionId, Seat>,
-    generations: AtomicU64,
-    arbiters: Vec<ArbiterHandle>,
-}
-
-/// One actor. The address is never cloned: each clone would have a place of its own in the mailbox.
-#[derive(Clone)]
-struct Seat {
-    generation: u64,
-    address: Arc<Addr<SessionActor>>,
 }
 
 struct Arbiters(Mutex<Vec<Arbiter>>);
@@ -95,34 +75,37 @@ impl Sessions {
     ///
     /// # Panics
     /// Where no actix `System` runs.
-    pub fn start(arbiters: usize, store: Arc<dyn SessionStore>, clock: Arc<dyn Clock>) -> Self {
+    pub fn start(
+        arbiters: usize,
+        store: Arc<dyn SessionStore>,
+        rules: SessionRules,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let arbiters: Vec<Arbiter> = (0..arbiters.max(1)).map(|_| Arbiter::new()).collect();
         let handles = arbiters.iter().map(Arbiter::handle).collect();
-        Self::on(arbiters, handles, store, clock)
+        Self::on(arbiters, handles, store, rules, clock)
     }
 
     /// Actors on the thread of the test, whose clock may be paused.
     #[cfg(test)]
     pub(crate) fn start_here(store: Arc<dyn SessionStore>, clock: Arc<dyn Clock>) -> Self {
-        Self::on(Vec::new(), vec![Arbiter::current()], store, clock)
+        let here = vec![Arbiter::current()];
+        Self::on(Vec::new(), here, store, SessionRules::default(), clock)
     }
 
     fn on(
         arbiters: Vec<Arbiter>,
         handles: Vec<ArbiterHandle>,
         store: Arc<dyn SessionStore>,
+        rules: SessionRules,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let directory = Directory {
-            seats: DashMap::new(),
-            generations: AtomicU64::new(0),
-            arbiters: handles,
-        };
         Self {
             kit: Arc::new(Kit {
                 store,
+                rules,
                 clock,
-                directory,
+                directory: Directory::new(handles),
             }),
             arbiters: Arc::new(Arbiters(Mutex::new(arbiters))),
         }
@@ -184,7 +167,12 @@ impl Sessions {
 
     /// Actors alive.
     pub fn alive(&self) -> usize {
-        self.kit.directory.seats.len()
+        self.kit.directory.count()
+    }
+
+    /// What clients are told that a session may carry.
+    pub fn limits(&self) -> SessionLimits {
+        self.kit.rules.limits
     }
 
     /// Stops the arbiters. Connections are gone by then, or are closed 1011.
@@ -315,64 +303,6 @@ impl Drop for Held {
             }
         }
         error!("a slot could not be given back; it is when its session ends");
-    }
-}
-
-impl Directory {
-    fn seat(&self, id: SessionId, kit: &Arc<Kit>) -> Seat {
-        if let Some(seat) = self.find(id) {
-            return seat;
-        }
-        match self.seats.entry(id) {
-            Entry::Occupied(place) => place.get().clone(),
-            Entry::Vacant(place) => place.insert(self.start(id, kit)).clone(),
-        }
-    }
-
-    fn find(&self, id: SessionId) -> Option<Seat> {
-        self.seats.get(&id).map(|seat| seat.clone())
-    }
-
-    fn all(&self) -> Vec<SessionId> {
-        self.seats.iter().map(|seat| *seat.key()).collect()
-    }
-
-    /// An actor leaves by itself, or was found gone.
-    pub(crate) fn leave(&self, id: SessionId, generation: u64) {
-        self.seats.remove_if(&id, |_, seat| seat.generation == generation);
-    }
-
-    /// An actor died of a panic.
-    pub(crate) fn bury(&self, id: SessionId, generation: u64) {
-        counter!("relay_actor_restarts_total").increment(1);
-        error!("a session's actor panicked");
-        self.leave(id, generation);
-    }
-
-    fn start(&self, id: SessionId, kit: &Arc<Kit>) -> Seat {
-        let generation = self.generations.fetch_add(1, Ordering::Relaxed);
-        // `Actor::start_in_arbiter` sets the capacity only once the arbiter gets to it; until then, 16.
-        let (sender, receiver) = channel(MAILBOX);
-        let kit = kit.clone();
-        let run = move || {
-            let context = Context::<SessionActor>::with_receiver(receiver);
-            actix_rt::spawn(context.into_future(SessionActor::new(id, generation, kit)));
-        };
-        if let Some(arbiter) = self.arbiter_of(id) {
-            // Refused only by an arbiter that has stopped; then the mailbox is closed, which senders notice.
-            arbiter.spawn_fn(run);
-        }
-        Seat {
-            generation,
-            address: Arc::new(Addr::new(sender)),
-        }
-    }
-
-    fn arbiter_of(&self, id: SessionId) -> Option<&ArbiterHandle> {
-        // Ids are random or hashes, so any byte spreads them.
-        let [.., last] = *id.as_bytes();
-        self.arbiters
-            .get(usize::from(last).checked_rem(self.arbiters.len())?)
     }
 }
 

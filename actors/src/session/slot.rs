@@ -17,16 +17,14 @@ use std::{collections::VecDeque, time::Duration};
 
 use sovereign_relay_protocol::{
     id::InstanceId,
-    limits::{
-        AWAY_AFTER_SECONDS, GRACE_SECONDS, NEW_CONNECTIONS_PER_MINUTE, RESUMES_PER_MINUTE,
-        RETIRED_CONNECTIONS,
-    },
+    limits::{AWAY_AFTER_SECONDS, GRACE_SECONDS, RETIRED_CONNECTIONS},
     signal::frame::{PeerPresence, PeerState},
 };
 
 use super::{
     mailbox::Mailbox,
     port::{Bind, BindRefusal, ConnectionHash, Presence},
+    rules::SessionRules,
 };
 use crate::now::Now;
 
@@ -90,17 +88,17 @@ impl SlotRecord {
     }
 
     /// Gives the slot to a connection; says whether it is a new page load.
-    pub(crate) fn bind(&mut self, bind: &Bind, now: Now) -> Result<bool, BindRefusal> {
+    pub(crate) fn bind(&mut self, bind: &Bind, rules: &SessionRules, now: Now) -> Result<bool, BindRefusal> {
         let is_new_load = self.connection != Some(bind.connection);
         if is_new_load {
-            self.check_load(bind, now)?;
+            self.check_load(bind, rules, now)?;
             self.retire();
             self.connection = Some(bind.connection);
             self.generation = self.generation.saturating_add(1);
             self.next = 1;
             self.resumes = Count::default();
         } else {
-            self.check_resume(bind, now)?;
+            self.check_resume(bind, rules, now)?;
         }
         self.attempt = bind.attempt;
         self.epoch += 1;
@@ -108,23 +106,23 @@ impl SlotRecord {
         Ok(is_new_load)
     }
 
-    fn check_load(&mut self, bind: &Bind, now: Now) -> Result<(), BindRefusal> {
+    fn check_load(&mut self, bind: &Bind, rules: &SessionRules, now: Now) -> Result<(), BindRefusal> {
         if self.retired.contains(&bind.connection) {
             return Err(BindRefusal::Replaced);
         }
         self.check_last(bind)?;
-        if !self.loads.take(NEW_CONNECTIONS_PER_MINUTE, now) {
+        if !self.loads.take(rules.loads_per_minute, now) {
             return Err(BindRefusal::TooManyLoads);
         }
         Ok(())
     }
 
-    fn check_resume(&mut self, bind: &Bind, now: Now) -> Result<(), BindRefusal> {
+    fn check_resume(&mut self, bind: &Bind, rules: &SessionRules, now: Now) -> Result<(), BindRefusal> {
         if bind.attempt <= self.attempt {
             return Err(BindRefusal::Replaced);
         }
         self.check_last(bind)?;
-        if !self.resumes.take(RESUMES_PER_MINUTE, now) {
+        if !self.resumes.take(rules.resumes_per_minute, now) {
             return Err(BindRefusal::TooManyResumes);
         }
         Ok(())

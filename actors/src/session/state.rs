@@ -14,12 +14,11 @@ use std::{cmp::Ordering, time::Duration};
 
 use sovereign_relay_protocol::{
     id::InstanceId,
-    limits::{MESSAGES_BURST, MESSAGES_PER_SECOND},
     signal::{
         close::CloseCode,
         frame::{Opaque, Refused},
         id::Slot,
-        session::EndToEnd,
+        session::{EndToEnd, SessionLimits},
     },
 };
 
@@ -85,9 +84,9 @@ pub(crate) enum Answer {
 
 impl SessionState {
     /// Nobody is connected here.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(limits: &SessionLimits) -> Self {
         let side = || Side {
-            bucket: Bucket::new(MESSAGES_PER_SECOND, MESSAGES_BURST),
+            bucket: Bucket::new(limits.messages_per_second, limits.burst),
             live: None,
         };
         Self { a: side(), b: side() }

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use sovereign_relay_protocol::signal::session::SessionLimits;
 
 use super::*;
 use crate::config::{
@@ -19,7 +20,9 @@ fn nothing_set_means_the_defaults_and_no_turn() {
         (signaling.sessions_per_minute, signaling.turn_per_minute),
         (120, 30)
     );
+    assert_eq!(signaling.rules, SessionRules::default());
     assert_eq!(signaling.bounds, SessionBounds::default());
+    assert_eq!(signaling.door, DoorBounds::default());
     assert!(signaling.allowed_origins.is_empty());
     assert_eq!(signaling.turn_for, TurnFor::Allowed);
     assert!(signaling.turn.is_err_and(|off| !off.is_partial()));
@@ -41,6 +44,82 @@ fn limits_are_what_the_operator_says() {
         total_bytes: 2 << 30,
     };
     assert_eq!(signaling.bounds, bounds);
+}
+
+#[test]
+fn what_one_session_may_carry_is_what_the_operator_says() {
+    let signaling = signaling(&[
+        ("RELAY_SIGNAL_FRAME_BYTES", "25KiB"),
+        ("RELAY_SIGNAL_MESSAGES_PER_SECOND", "1"),
+        ("RELAY_SIGNAL_BURST", "2"),
+        ("RELAY_SIGNAL_MAILBOX_MESSAGES", "3"),
+        ("RELAY_SIGNAL_MAILBOX_BYTES", "26KiB"),
+        ("RELAY_SIGNAL_SESSION_MESSAGES", "4"),
+        ("RELAY_SIGNAL_LOADS_PER_MINUTE", "5"),
+        ("RELAY_SIGNAL_RESUMES_PER_MINUTE", "6"),
+    ]);
+    let rules = SessionRules {
+        limits: SessionLimits {
+            frame_bytes: 25 << 10,
+            messages_per_second: 1,
+            burst: 2,
+            mailbox_messages: 3,
+            mailbox_bytes: 26 << 10,
+        },
+        messages: 4,
+        loads_per_minute: 5,
+        resumes_per_minute: 6,
+    };
+    assert_eq!(signaling.rules, rules);
+}
+
+#[test]
+fn what_strangers_may_do_is_what_the_operator_says() {
+    let signaling = signaling(&[
+        ("RELAY_SIGNAL_BAD_TICKETS_PER_MINUTE", "1"),
+        ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS", "2"),
+        ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO", "3"),
+    ]);
+    let bounds = DoorBounds {
+        bad_tickets_per_minute: 1,
+        sockets_per_address: 2,
+        sockets: 3,
+    };
+    assert_eq!(signaling.door, bounds);
+}
+
+#[test]
+fn what_does_not_fit_into_another_bound_is_refused_and_both_are_named() {
+    for (set, part, whole) in [
+        (
+            &[("RELAY_SIGNAL_FRAME_BYTES", "1MiB")][..],
+            "RELAY_SIGNAL_FRAME_BYTES",
+            "RELAY_SIGNAL_MAILBOX_BYTES",
+        ),
+        (
+            &[("RELAY_SIGNAL_MAILBOX_BYTES", "33MiB")],
+            "RELAY_SIGNAL_MAILBOX_BYTES",
+            "RELAY_INSTANCE_MAILBOXES",
+        ),
+        (
+            &[
+                ("RELAY_SIGNAL_MAILBOX_BYTES", "1GiB"),
+                ("RELAY_INSTANCE_MAILBOXES", "1GiB"),
+            ],
+            "RELAY_SIGNAL_MAILBOX_BYTES",
+            "RELAY_MAILBOXES",
+        ),
+    ] {
+        let error = load(set).expect_err("taken").to_string();
+        let (first, second) = error.split_once(" does not fit into ").unwrap();
+        assert!(first.starts_with(part) && second.starts_with(whole), "{error}");
+    }
+    let small = [
+        ("RELAY_SIGNAL_MAILBOX_BYTES", "64KiB"),
+        ("RELAY_INSTANCE_MAILBOXES", "64KiB"),
+        ("RELAY_MAILBOXES", "64KiB"),
+    ];
+    assert_eq!(signaling(&small).bounds.instance_bytes, 64 << 10);
 }
 
 #[test]
@@ -93,6 +172,20 @@ fn what_makes_no_sense_is_refused_by_name_and_never_repeated() {
         ("RELAY_SESSIONS_PER_INSTANCE", "-1"),
         ("RELAY_MAILBOXES", "1MiB and more"),
         ("RELAY_INSTANCE_MAILBOXES", "100KiB"),
+        ("RELAY_SIGNAL_FRAME_BYTES", "16KiB"),
+        ("RELAY_SIGNAL_FRAME_BYTES", "2MiB"),
+        ("RELAY_SIGNAL_MESSAGES_PER_SECOND", "0"),
+        ("RELAY_SIGNAL_BURST", "0"),
+        ("RELAY_SIGNAL_MAILBOX_MESSAGES", "0"),
+        ("RELAY_SIGNAL_MAILBOX_MESSAGES", "65537"),
+        ("RELAY_SIGNAL_MAILBOX_BYTES", "1KiB"),
+        ("RELAY_SIGNAL_SESSION_MESSAGES", "0"),
+        ("RELAY_SIGNAL_LOADS_PER_MINUTE", "0"),
+        ("RELAY_SIGNAL_LOADS_PER_MINUTE", "601"),
+        ("RELAY_SIGNAL_RESUMES_PER_MINUTE", "0"),
+        ("RELAY_SIGNAL_BAD_TICKETS_PER_MINUTE", "0"),
+        ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS", "0"),
+        ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO", "0"),
         ("RELAY_ALLOWED_ORIGINS", "elsewhere.test"),
         ("RELAY_ALLOWED_ORIGINS", "https://app.example/page"),
         ("RELAY_ALLOWED_ORIGINS", "null"),

@@ -16,7 +16,7 @@ use sovereign_relay_actors::{
     instance::signal::{Admitted, SessionRefusal, TurnFor},
     ports::{Delivery, Outcome, Providers, PushProvider, Scope},
     push::{Answered, Push, Refusal},
-    session::registry::Sessions,
+    session::{registry::Sessions, rules::SessionRules},
 };
 use sovereign_relay_protocol::{
     envelope::AlertTitles,
@@ -24,7 +24,6 @@ use sovereign_relay_protocol::{
     platform::{Environment, Platform},
     push::PushAnswer,
     redacted::Redacted,
-    signal::session::SessionLimits,
     token::ChannelRule,
 };
 use tokio::sync::watch;
@@ -291,15 +290,15 @@ async fn services(
         entropy: entropy.clone(),
     };
     let authority = Arc::new(Authority::open(parts).await.unwrap());
-    let store = Arc::new(MemorySessions::new(setup.bounds, clock.clone()));
+    let rules = SessionRules::default();
+    let store = Arc::new(MemorySessions::new(setup.bounds, rules, clock.clone()));
     let signaling = Signaling {
-        sessions: Sessions::start(1, store.clone(), clock.clone()),
+        sessions: Sessions::start(1, store.clone(), rules, clock.clone()),
         store,
         permits: permits.clone(),
         turn_for: TurnFor::All,
         authority: authority.clone(),
         entropy: entropy.clone(),
-        limits: SessionLimits::default(),
         public_url: setup.public_url.map(|url| url.parse().unwrap()),
     };
     Services {

@@ -16,6 +16,7 @@ use sovereign_relay_actors::{
             SessionStore, Trimmed,
         },
         record::SessionRecord,
+        rules::SessionRules,
     },
 };
 use sovereign_relay_protocol::{
@@ -33,6 +34,7 @@ use super::{SessionBounds, usage::Usage};
 pub struct MemorySessions {
     clock: Arc<dyn Clock>,
     sessions: DashMap<SessionId, SessionRecord>,
+    rules: SessionRules,
     usage: Usage,
 }
 
@@ -47,10 +49,11 @@ pub struct MemorySnapshot {
 
 impl MemorySessions {
     /// None yet.
-    pub fn new(bounds: SessionBounds, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(bounds: SessionBounds, rules: SessionRules, clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             sessions: DashMap::new(),
+            rules,
             usage: Usage::new(bounds),
         }
     }
@@ -110,7 +113,7 @@ impl MemorySessions {
         if !self.usage.open(new.instance) {
             return Err(Creation::TooMany);
         }
-        Ok(SessionRecord::new(new, now))
+        Ok(SessionRecord::new(new, self.rules, now))
     }
 
     fn join(&self, record: &mut SessionRecord, new: &NewSession) -> Creation {

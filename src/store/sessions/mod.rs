@@ -7,7 +7,9 @@ mod usage;
 #[cfg(test)]
 pub(crate) mod contract;
 
-/// Bounds over all sessions. Those of one session are in `protocol/src/limits.rs`.
+/// Bounds over all sessions. Those of one session are its [`SessionRules`].
+///
+/// [`SessionRules`]: sovereign_relay_actors::session::rules::SessionRules
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionBounds {
     /// Live sessions of one instance.

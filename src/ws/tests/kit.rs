@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sovereign_relay_actors::session::{
     port::{Creation, Incarnation, NewSession, SessionStore as _, Settings},
     registry::Sessions,
+    rules::SessionRules,
 };
 use sovereign_relay_protocol::{
     id::InstanceId,
@@ -23,7 +24,7 @@ use tokio_tungstenite::{
     },
 };
 
-use super::super::{upgrade::Upgrades, *};
+use super::super::{door::DoorBounds, upgrade::Upgrades, *};
 use crate::{
     clock::SystemClock,
     entropy::SystemEntropy,
@@ -104,14 +105,19 @@ impl Kit {
 
     pub(super) async fn start_for(origins: &[&str]) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let store = Arc::new(MemorySessions::new(SessionBounds::default(), clock.clone()));
-        let sessions = Sessions::start(1, store.clone(), clock.clone());
+        let rules = SessionRules::default();
+        let store = Arc::new(MemorySessions::new(
+            SessionBounds::default(),
+            rules,
+            clock.clone(),
+        ));
+        let sessions = Sessions::start(1, store.clone(), rules, clock.clone());
         let endpoint = Arc::new(Endpoint {
             clock,
             entropy: Arc::new(SystemEntropy),
             sessions: sessions.clone(),
             guard: Arc::new(Names),
-            door: Door::new(),
+            door: Door::new(DoorBounds::default()),
         });
         let relay = kit::Relay::start().await;
         let lifecycle = Lifecycle::default();

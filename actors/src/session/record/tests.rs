@@ -17,6 +17,7 @@ use crate::session::port::{ConnectionHash, Item};
 mod arrivals;
 mod messages;
 mod model;
+mod rules;
 
 const BEGAN: Now = Now {
     mono: Duration::from_secs(1000),
@@ -36,8 +37,12 @@ impl Bench {
     }
 
     fn of(new: &NewSession) -> Self {
+        Self::within(new, SessionRules::default())
+    }
+
+    fn within(new: &NewSession, rules: SessionRules) -> Self {
         Self {
-            record: SessionRecord::new(new, BEGAN),
+            record: SessionRecord::new(new, rules, BEGAN),
             now: BEGAN,
         }
     }

@@ -1,5 +1,9 @@
 use proptest::prelude::*;
-use sovereign_relay_protocol::{signal::frame::PeerPresence, time::UnixMillis};
+use sovereign_relay_protocol::{
+    limits::{MESSAGES_BURST, MESSAGES_PER_SECOND},
+    signal::frame::PeerPresence,
+    time::UnixMillis,
+};
 
 use super::*;
 use crate::{
@@ -18,8 +22,12 @@ struct Bench {
 
 impl Bench {
     fn new(e2e: EndToEnd) -> Self {
+        Self::within(&SessionLimits::default(), e2e)
+    }
+
+    fn within(limits: &SessionLimits, e2e: EndToEnd) -> Self {
         let mut bench = Self {
-            state: SessionState::new(),
+            state: SessionState::new(limits),
             now: at(Duration::from_secs(50)),
         };
         assert!(bench.state.on_bound(Slot::A, &bound(EPOCH, 1, e2e)));
@@ -198,6 +206,23 @@ fn sixty_come_at_once_and_the_next_is_refused_for_exactly_as_long_as_it_takes() 
     assert_eq!(bench.send(next, Ok(Appended::Stored)), Answer::Ack(next, true));
     let refused = Verdict::Refuse(refusal(Refused::RateLimited, next + 1, RATE));
     assert_eq!(bench.judge(next + 1), refused);
+}
+
+#[test]
+fn messages_pass_as_often_and_as_many_at_once_as_the_limits_say() {
+    let limits = SessionLimits {
+        messages_per_second: 2,
+        burst: 3,
+        ..SessionLimits::default()
+    };
+    let mut bench = Bench::within(&limits, EndToEnd::Optional);
+    for n in 1..=3 {
+        bench.send(n, Ok(Appended::Stored));
+    }
+    let refused = Verdict::Refuse(refusal(Refused::RateLimited, 4, Duration::from_millis(500)));
+    assert_eq!(bench.judge(4), refused);
+    bench.wait(Duration::from_millis(500));
+    bench.send(4, Ok(Appended::Stored));
 }
 
 #[test]

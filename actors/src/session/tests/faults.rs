@@ -12,6 +12,7 @@ use super::support::*;
 use crate::session::{
     link::Link,
     port::{BindRefusal, Gone},
+    rules::SessionRules,
 };
 
 #[test]
@@ -229,7 +230,8 @@ fn actors_on_arbiters_of_their_own_serve_and_close_their_connections_at_the_end(
     actix::System::new().block_on(async {
         let bench = Bench::new();
         let clock = bench.clock();
-        let sessions = crate::session::registry::Sessions::start(2, bench.shelf.clone(), clock);
+        let rules = SessionRules::default();
+        let sessions = crate::session::registry::Sessions::start(2, bench.shelf.clone(), rules, clock);
         let link = Arc::new(Link::default());
         let (bound, held) = sessions.dial(id(MAIN), hello(Slot::A, 1), &link).await.unwrap();
         assert_eq!(bound.generation, 1);

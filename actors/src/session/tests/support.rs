@@ -22,6 +22,7 @@ use crate::{
         port::*,
         record::SessionRecord,
         registry::{Held, Sessions},
+        rules::SessionRules,
     },
 };
 
@@ -60,7 +61,8 @@ impl Bench {
 
     /// Makes a session where instances 1 and 2 meet.
     pub(super) fn keep(&self, session: u8) {
-        let mut record = SessionRecord::new(&new(session, 1), self.shelf.clock.now());
+        let mut record =
+            SessionRecord::new(&new(session, 1), SessionRules::default(), self.shelf.clock.now());
         assert!(matches!(record.join(&new(session, 2)), Creation::Joined(_)));
         self.shelf.records.lock().unwrap().insert(id(session), record);
     }

@@ -14,7 +14,11 @@ session_store_contract!(fresh);
 fn fresh() -> Opened {
     let clock = Arc::new(Hand::default());
     Opened {
-        store: Arc::new(MemorySessions::new(SessionBounds::default(), clock.clone())),
+        store: Arc::new(MemorySessions::new(
+            SessionBounds::default(),
+            SessionRules::default(),
+            clock.clone(),
+        )),
         time: clock,
     }
 }
@@ -66,7 +70,7 @@ impl Bench {
             total_bytes,
         };
         Self {
-            store: MemorySessions::new(bounds, clock.clone()),
+            store: MemorySessions::new(bounds, SessionRules::default(), clock.clone()),
             clock,
         }
     }

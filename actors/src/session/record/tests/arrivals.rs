@@ -167,7 +167,7 @@ fn no_connection_of_an_earlier_session_passes_for_one_of_the_next_with_the_same_
     let mut bench = Bench::new();
     let earlier = bench.bind(hello(Slot::A, 1)).epoch;
     let now = BEGAN.plus(Duration::from_millis(1));
-    bench.record = SessionRecord::new(&asked(1), now);
+    bench.record = SessionRecord::new(&asked(1), SessionRules::default(), now);
     assert!(bench.bind(hello(Slot::A, 2)).epoch > earlier);
     assert!(matches!(bench.append(Slot::A, earlier, 1), Err(Gone::Fenced)));
     assert!(matches!(

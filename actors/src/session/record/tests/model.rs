@@ -61,7 +61,7 @@ impl World {
             ..asked(1)
         };
         Self {
-            record: SessionRecord::new(&new, BEGAN),
+            record: SessionRecord::new(&new, SessionRules::default(), BEGAN),
             now: BEGAN,
             a: Client {
                 connection: 1,
