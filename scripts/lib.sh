@@ -31,16 +31,31 @@ need_tool() {
 
 # One test is a Node program that does what a deployed instance does; the web client is built and tested with it, too.
 need_node() {
-  if ! command -v node >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    step "installing Node" install_package nodejs
-  fi
   if ! command -v npm >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     step "installing npm" install_package npm
   fi
-  if ! command -v npm >/dev/null || ! node -e "$NODE_IS_NEW_ENOUGH" 2>/dev/null; then
-    echo "Node 20.19 or newer is needed, with npm (found: $(node --version 2>/dev/null || echo none)); see https://nodejs.org" >&2
+  if ! command -v npm >/dev/null; then
+    echo "Node with npm is needed; see https://nodejs.org" >&2
     exit 1
   fi
+  node_is_new_enough || own_node
+}
+
+# Distributions carry older ones. npm has Node itself as a package.
+own_node() {
+  local home="$TOOLS/node"
+  export PATH="$home/node_modules/.bin:$PATH"
+  node_is_new_enough && return
+  mkdir -p "$home"
+  step "installing Node $NODE_VERSION" npm install --prefix "$home" --no-audit --no-fund --silent "node@$NODE_VERSION"
+  hash -r
+  node_is_new_enough
+}
+
+NODE_VERSION=22.23.3
+
+node_is_new_enough() {
+  node -e "$NODE_IS_NEW_ENOUGH" 2>/dev/null
 }
 
 NODE_IS_NEW_ENOUGH='const [major, minor] = process.versions.node.split(".").map(Number);

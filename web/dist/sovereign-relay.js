@@ -2013,6 +2013,7 @@ var ERROR_CODES = [
   "revoked",
   "suspended",
   "enrollment_closed",
+  "origin_not_allowed",
   "not_found",
   "method_not_allowed",
   "request_timeout",

@@ -1,4 +1,4 @@
-import { Instance, newSecret, seal, toBase64Url } from "@sovereign/relay";
+import { Instance, newSecret, seal, toBase64Url } from "@sovereignfs/relay-client";
 
 /** Makes a session and sends the other side its half in a push that only its device can open. */
 export async function call(

@@ -1,4 +1,4 @@
-import { Session, connect, fromBase64Url, moodOf } from "@sovereign/relay";
+import { Session, connect, fromBase64Url, moodOf } from "@sovereignfs/relay-client";
 
 /** What a page got out of band: in a sealed push, or in the fragment of a link. */
 export interface Invitation {

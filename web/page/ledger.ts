@@ -1,6 +1,6 @@
 /** The page's main exhibit: what the relay saw beside what the tabs saw, frame by frame. */
 
-import type { SignalMessage } from "@sovereign/relay";
+import type { SignalMessage } from "@sovereignfs/relay-client";
 import { appendFollowing, byId, make } from "./dom.js";
 import type { Watcher } from "./watched.js";
 import { describe, inFull, shorten } from "./words.js";

@@ -6,7 +6,7 @@
  *     place     -> Scene: session, connection, views
  */
 
-import { newSecret, toBase64Url } from "@sovereign/relay";
+import { newSecret, toBase64Url } from "@sovereignfs/relay-client";
 import { findWires, makeSession } from "./backend.js";
 import { announce, byId, byKind, onPress } from "./dom.js";
 import { findPlace, keep, type Place } from "./place.js";

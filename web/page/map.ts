@@ -1,6 +1,6 @@
 /** The picture on top: this tab, the relay, the other tab, and what is between them. */
 
-import type { ConnectionState, PeerEvent } from "@sovereign/relay";
+import type { ConnectionState, PeerEvent } from "@sovereignfs/relay-client";
 import { byId } from "./dom.js";
 
 /** How a line is drawn. */

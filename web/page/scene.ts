@@ -1,6 +1,6 @@
 /** One session on the page: the client library at work, and all that shows it. {@link Scene} wires them up. */
 
-import { connect, fromBase64Url, moodOf, type CloseReason, type Connection, type Session } from "@sovereign/relay";
+import { connect, fromBase64Url, moodOf, type CloseReason, type Connection, type Session } from "@sovereignfs/relay-client";
 import { cutWire, refuseAll } from "./backend.js";
 import { Chat } from "./chat.js";
 import { announce, byId, byKind, onPress } from "./dom.js";

@@ -1,6 +1,6 @@
 /** The handshake as a list of steps: a pure account of what has happened, and its view. */
 
-import type { SignalMessage } from "@sovereign/relay";
+import type { SignalMessage } from "@sovereignfs/relay-client";
 import { byId, make } from "./dom.js";
 
 /** What has happened so far. */

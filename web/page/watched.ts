@@ -5,7 +5,7 @@
  * Pairing: the relay numbers what we send in the order of `send`, and hands on what came in the order of the frames.
  */
 
-import { Session, type SessionOptions, type SignalMessage, type WebSocketConstructor } from "@sovereign/relay";
+import { Session, type SessionOptions, type SignalMessage, type WebSocketConstructor } from "@sovereignfs/relay-client";
 
 /** What is told of the wire. Each frame is told once, but for those that are sent again. */
 export interface Watcher {

@@ -1,6 +1,6 @@
 /** Signaling messages in words a person can take in. */
 
-import type { SignalMessage } from "@sovereign/relay";
+import type { SignalMessage } from "@sovereignfs/relay-client";
 
 /** A message in a few words. */
 export function describe({ kind, value }: SignalMessage): string {

@@ -54,7 +54,7 @@ async function makePage(folder) {
     outfile: join(folder, "page.js"),
     banner: { js: banner("playground page", "web/page") },
     // Served beside it.
-    alias: { "@sovereign/relay": "./sovereign-relay.js" },
+    alias: { "@sovereignfs/relay-client": "./sovereign-relay.js" },
     external: ["./sovereign-relay.js"],
   });
 }

@@ -10,6 +10,7 @@ export const ERROR_CODES = [
   "revoked",
   "suspended",
   "enrollment_closed",
+  "origin_not_allowed",
   "not_found",
   "method_not_allowed",
   "request_timeout",

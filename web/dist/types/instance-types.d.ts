@@ -2,7 +2,7 @@
 import type { PresenceState, SessionLimits } from "./frames.js";
 import type { Slot } from "./signal-seal.js";
 /** The relay's stable error codes. */
-export declare const ERROR_CODES: readonly ["invalid_request", "unauthorized", "revoked", "suspended", "enrollment_closed", "not_found", "method_not_allowed", "request_timeout", "session_full", "settings_conflict", "idempotency_conflict", "payload_too_large", "unsupported_media_type", "rate_limited", "internal_error", "send_failed", "not_configured", "platform_not_configured", "overloaded", "draining"];
+export declare const ERROR_CODES: readonly ["invalid_request", "unauthorized", "revoked", "suspended", "enrollment_closed", "origin_not_allowed", "not_found", "method_not_allowed", "request_timeout", "session_full", "settings_conflict", "idempotency_conflict", "payload_too_large", "unsupported_media_type", "rate_limited", "internal_error", "send_failed", "not_configured", "platform_not_configured", "overloaded", "draining"];
 export type ErrorCode = (typeof ERROR_CODES)[number];
 /** The value, or why there is none. */
 export type Result<T> = {
