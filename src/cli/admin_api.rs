@@ -126,14 +126,19 @@ pub(crate) fn unreachable(error: &reqwest::Error) -> CommandError {
 
 fn read_token(storage: &Storage) -> Result<Redacted, CommandError> {
     let folder = storage.data_dir.display();
-    let missing = || format!("set RELAY_ADMIN_TOKEN: no relay has kept an admin token in {folder}");
+    let missing = || {
+        format!(
+            "is the relay running? None has kept an admin token in {folder}; for one that runs elsewhere, set \
+             RELAY_ADMIN_TOKEN"
+        )
+    };
     read_admin_token(&storage.data_dir)
         .map_err(|error| {
             CommandError::failed(format!(
                 "set RELAY_ADMIN_TOKEN, or run this as the relay's user: {error}"
             ))
         })?
-        .ok_or_else(|| CommandError::failed(missing()))
+        .ok_or_else(|| CommandError::unreachable(missing()))
 }
 
 #[derive(Deserialize)]

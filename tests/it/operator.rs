@@ -299,7 +299,7 @@ async fn a_relay_that_is_not_there_is_a_3_and_one_that_refuses_the_token_a_4() {
     ];
     let tokenless = command::run(&["instances", "list"], &nowhere).await;
     assert!(
-        tokenless.complaint(1).contains("RELAY_ADMIN_TOKEN"),
+        tokenless.complaint(3).contains("RELAY_ADMIN_TOKEN"),
         "{tokenless:?}"
     );
     relay.kill().await;

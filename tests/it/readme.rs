@@ -132,3 +132,17 @@ async fn an_instance_enrolls_and_pushes_with_the_curl_lines_and_the_operator_has
     let refused = run(push, relay, folder, &variables).await.json();
     assert_eq!(refused["error"], "suspended");
 }
+
+/// Cargo reads every member's manifest, whichever of them it builds.
+#[test]
+fn the_container_is_built_from_every_member_of_the_workspace() {
+    let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();
+    let admitted: Vec<_> = include_str!("../../.dockerignore").lines().collect();
+    for member in manifest["workspace"]["members"].as_array().unwrap() {
+        let line = format!("!{}", member.as_str().unwrap());
+        assert!(
+            admitted.contains(&line.as_str()),
+            "{line} is missing in .dockerignore"
+        );
+    }
+}
