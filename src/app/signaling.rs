@@ -66,10 +66,10 @@ impl SignalHalf {
                 turn: turn.clone(),
             }),
             door: Door::new(config.signaling.door),
+            lifecycle: lifecycle.clone(),
         });
         let upgrades = Arc::new(Upgrades {
             endpoint: endpoint.clone(),
-            lifecycle: lifecycle.clone(),
             trusted_proxies: config.proxies.trusted.clone(),
             allowed_origins: config.signaling.allowed_origins.clone(),
             authority: authority.clone(),

@@ -31,6 +31,8 @@ use sovereign_relay_protocol::{
     },
 };
 
+use crate::shutdown::Phase;
+
 use super::{
     Endpoint, Guest, Rejection,
     door::Knock,
@@ -96,6 +98,10 @@ async fn converse(
     let link = Arc::new(Link::default());
     let voice = Voice(link.clone());
     let (bound, held) = dial(endpoint, &guest, &hello, &link).await?;
+    // Whoever gets a slot from now on was not asked to leave with the others.
+    if endpoint.lifecycle.phase() >= Phase::Draining {
+        return Err(CloseCode::ServiceRestart.into());
+    }
     // Between the ticket's check and now: whoever revoked it then did not see this connection yet.
     if endpoint.guard.is_revoked(&guest) {
         return Err(CloseCode::Revoked.into());
@@ -117,8 +123,11 @@ async fn greet(socket: &mut Socket) -> Result<Hello, End> {
                     _ => Err(CloseCode::Malformed.into()),
                 };
             }
+            // One answer at a time, whatever comes (RFC 6455, 5.5.3): a flood of a client that doesn't read costs nothing.
             Some(Input::Ping(data)) => {
-                socket.queue(Message::Pong(data));
+                if socket.waiting() == 0 {
+                    socket.queue(Message::Pong(data));
+                }
                 socket.write()?;
             }
             Some(Input::Pong) => {}
@@ -140,6 +149,9 @@ fn parse(text: &Bytes) -> Result<ClientFrame, CloseCode> {
 }
 
 fn admit(endpoint: &Endpoint, hello: &Hello, address: u64) -> Result<Guest, CloseCode> {
+    if endpoint.lifecycle.phase() >= Phase::Draining {
+        return Err(CloseCode::ServiceRestart);
+    }
     let now = endpoint.clock.now();
     endpoint
         .guard
@@ -260,6 +272,10 @@ impl<'a> Connection<'a> {
 
     /// Runs until it ends.
     async fn run(&mut self) -> End {
+        // What came right behind the hello was read with it.
+        if let Err(end) = self.process() {
+            return end;
+        }
         loop {
             let event = match self.next_event().await {
                 Ok(event) => event,

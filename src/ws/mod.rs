@@ -33,6 +33,8 @@ pub(crate) mod upgrade;
 
 use door::Door;
 
+use crate::shutdown::Lifecycle;
+
 use crate::turn::Ice;
 
 /// What the endpoint works with. Made once, shared by all workers.
@@ -47,6 +49,8 @@ pub struct Endpoint {
     pub(crate) guard: Arc<dyn Guard>,
     /// Who stands before the door.
     pub(crate) door: Door,
+    /// How far the relay is in its life.
+    pub(crate) lifecycle: Lifecycle,
 }
 
 /// Who gets in. It asks no store: a flood of bad tickets costs a signature check each.

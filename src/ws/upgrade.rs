@@ -38,7 +38,7 @@ use crate::{
         context::{REQUEST_ID, request_id},
         extract::address::client_address,
     },
-    shutdown::{Lifecycle, Phase},
+    shutdown::Phase,
 };
 
 /// The path of the endpoint.
@@ -48,8 +48,6 @@ pub(crate) const PATH: &str = "/v1/signal";
 pub(crate) struct Upgrades {
     /// Where accepted ones go.
     pub(crate) endpoint: Arc<Endpoint>,
-    /// How far the relay is in its life.
-    pub(crate) lifecycle: Lifecycle,
     /// Peers whose `X-Forwarded-For` is believed.
     pub(crate) trusted_proxies: Vec<ipnet::IpNet>,
     /// `RELAY_ALLOWED_ORIGINS`; empty = any.
@@ -176,7 +174,7 @@ impl Upgraded {
 
 async fn run(upgrades: &Upgrades, socket: &mut Socket, address: u64) -> End {
     let endpoint = &*upgrades.endpoint;
-    let refused = if upgrades.lifecycle.phase() >= Phase::Draining {
+    let refused = if endpoint.lifecycle.phase() >= Phase::Draining {
         Some(CloseCode::ServiceRestart)
     } else if endpoint.door.is_barred(address, endpoint.clock.now()) {
         Some(CloseCode::TryAgainLater)

@@ -12,12 +12,17 @@ use actix::{Addr, ArbiterHandle, Context, dev::channel::channel};
 use dashmap::{DashMap, Entry};
 use metrics::counter;
 use sovereign_relay_protocol::signal::id::SessionId;
+use tokio::sync::Semaphore;
 use tracing::error;
 
 use super::{SessionActor, registry::Kit};
 
-/// Messages in an actor's mailbox. Each of its few connections has one frame under way; the rest is room for dials.
-const MAILBOX: usize = 64;
+/// Messages in an actor's mailbox. Each connection has one frame under way and departs once, and the limits on dials
+/// let some 150 of them be there in a minute; the rest is room for what ends a session, which must get through.
+const MAILBOX: usize = 512;
+/// Dials of one session at the same time. Each is over within microseconds, or when the store has answered; a crowd
+/// beyond is asked to come again, so that it never fills the mailbox.
+const DIALS: usize = 32;
 
 /// The actors alive.
 pub(crate) struct Directory {
@@ -31,6 +36,7 @@ pub(crate) struct Directory {
 pub(super) struct Seat {
     pub(super) generation: u64,
     pub(super) address: Arc<Addr<SessionActor>>,
+    pub(super) dials: Arc<Semaphore>,
 }
 
 impl Directory {
@@ -95,6 +101,7 @@ impl Directory {
         Seat {
             generation,
             address: Arc::new(Addr::new(sender)),
+            dials: Arc::new(Semaphore::new(DIALS)),
         }
     }
 

@@ -118,6 +118,8 @@ impl Sessions {
         bind: Bind,
         link: &Arc<Link>,
     ) -> Result<(Bound, Held), BindRefusal> {
+        let dials = self.kit.directory.seat(id, &self.kit).dials;
+        let _dial = dials.try_acquire().map_err(|_| busy())?;
         let ask = |reply| Dial {
             bind,
             link: link.clone(),

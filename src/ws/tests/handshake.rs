@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use sovereign_relay_protocol::signal::session::EndToEnd;
-use tokio_tungstenite::connect_async;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use tokio_tungstenite::{MaybeTlsStream, connect_async, tungstenite::Message};
 
 use super::{kit::*, *};
 use crate::{http::tests::kit::exchange, shutdown::Phase};
@@ -112,6 +117,7 @@ async fn a_relay_that_drains_asks_newcomers_to_dial_again_and_the_others_to_leav
     let kit = Kit::start().await;
     let session = kit.session().await;
     let (mut here, _) = kit.join(session, "a", load(1)).await;
+    let mut undecided = kit.socket().await;
     kit.lifecycle.advance(Phase::Draining);
     kit.sessions.leave(Duration::from_millis(300));
     let mut newcomer = kit.socket().await;
@@ -119,6 +125,9 @@ async fn a_relay_that_drains_asks_newcomers_to_dial_again_and_the_others_to_leav
         newcomer.end().await,
         Ended::Closed(CloseCode::ServiceRestart.code())
     );
+    undecided.hello(session, "b", load(2)).await;
+    let end = undecided.end().await;
+    assert_eq!(end, Ended::Closed(CloseCode::ServiceRestart.code()));
     assert_eq!(here.next_of("goaway").await["inMs"], 300);
     here.message(1, "still served").await;
     assert_eq!(here.next_of("ack").await["n"], 1);
@@ -147,4 +156,64 @@ async fn an_instance_that_is_revoked_while_its_peer_dials_gets_no_slot() {
     assert_eq!(late.end().await, Ended::Closed(CloseCode::Revoked.code()));
     // The slot was given back: nothing hinders the next one.
     kit.join(session, "a", load(2)).await;
+}
+
+#[actix_web::test]
+async fn what_comes_in_one_piece_with_the_handshake_is_served() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let hello = json!({"t": "hello", "v": 1, "ticket": format!("{session} a"), "cid": "0".repeat(32), "try": 1,
+        "last": 0});
+    let mut bytes = kit.handshake("/v1/signal", &[SPOKEN]).into_bytes();
+    for frame in [hello, json!({"t": "msg", "n": 1, "d": "x"}), json!({"t": "ping"})] {
+        bytes.extend(masked(0x81, frame.to_string().as_bytes()));
+    }
+    let mut socket = TcpStream::connect(kit.address).await.unwrap();
+    socket.write_all(&bytes).await.unwrap();
+    let mut answered = Vec::new();
+    while !String::from_utf8_lossy(&answered).contains(r#"{"t":"pong"}"#) {
+        let read = tokio::time::timeout(PATIENCE, socket.read_buf(&mut answered)).await;
+        assert!(read.expect("an answer in time").unwrap() > 0);
+    }
+    assert!(String::from_utf8_lossy(&answered).contains(r#"{"t":"ack","n":1}"#));
+}
+
+#[actix_web::test]
+async fn a_flood_of_pings_before_the_hello_is_not_kept() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let mut peer = kit.socket().await;
+    let MaybeTlsStream::Plain(raw) = peer.socket.get_mut() else {
+        unreachable!("no TLS here")
+    };
+    // More than the buffers of both kernels hold, and nothing of it is read meanwhile.
+    let pings = 400_000;
+    let thousand = masked(0x89, &[b'p'; 125]).repeat(1000);
+    for _ in 0..pings / 1000 {
+        raw.write_all(&thousand).await.unwrap();
+    }
+    peer.hello(session, "a", load(1)).await;
+    let mut pongs = 0;
+    loop {
+        match peer.socket.next().await.unwrap().unwrap() {
+            Message::Pong(_) => pongs += 1,
+            Message::Text(_) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(
+        pongs < pings,
+        "{pongs} answers were kept for a client that did not read"
+    );
+}
+
+/// A client's frame: short ones alone, under a mask of zeros.
+fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = match payload.len() {
+        length @ ..126 => vec![first, 0x80 | length as u8],
+        length => vec![first, 0x80 | 126, (length >> 8) as u8, length as u8],
+    };
+    frame.extend([0; 4]);
+    frame.extend(payload);
+    frame
 }

@@ -112,19 +112,19 @@ impl Kit {
             clock.clone(),
         ));
         let sessions = Sessions::start(1, store.clone(), rules, clock.clone());
+        let lifecycle = Lifecycle::default();
+        lifecycle.advance(Phase::Serving);
         let endpoint = Arc::new(Endpoint {
             clock,
             entropy: Arc::new(SystemEntropy),
             sessions: sessions.clone(),
             guard: Arc::new(Names),
             door: Door::new(DoorBounds::default()),
+            lifecycle: lifecycle.clone(),
         });
         let relay = kit::Relay::start().await;
-        let lifecycle = Lifecycle::default();
-        lifecycle.advance(Phase::Serving);
         let upgrades = Arc::new(Upgrades {
             endpoint: endpoint.clone(),
-            lifecycle: lifecycle.clone(),
             trusted_proxies: Vec::new(),
             allowed_origins: origins.iter().map(|&origin| origin.to_owned()).collect(),
             authority: relay.services.authority.clone(),
