@@ -20,22 +20,24 @@ use futures_util::{FutureExt as _, future::LocalBoxFuture};
 use sovereign_relay_actors::session::{
     Said,
     link::{Link, Words},
-    port::{Bind, BindRefusal, Bound, Entry, Gone},
+    port::{Bound, Entry},
     registry::Held,
 };
 use sovereign_relay_protocol::{
     limits::{GRACE_SECONDS, HEARTBEAT_SECONDS},
     signal::{
         close::CloseCode,
-        frame::{ClientFrame, FrameError, Hello, ServerFrame, Welcome},
+        frame::{ClientFrame, Hello, ServerFrame, Welcome},
     },
 };
 
 use crate::shutdown::Phase;
 
 use super::{
-    Endpoint, Guest, Rejection,
+    Endpoint, Guest,
     door::Knock,
+    end::{End, close},
+    greeting::{admit, dial, greet, parse},
     heartbeat::{Due, Heartbeat},
     outbox::Outbox,
     socket::{Input, Socket, WRITE_HIGH, Wrote},
@@ -43,35 +45,10 @@ use super::{
 
 /// How long a `hello` may take.
 const HELLO: Duration = Duration::from_secs(5);
-/// How long a closing handshake is waited for.
-const CLOSING: Duration = Duration::from_secs(5);
 /// About how much of a mailbox is pulled at a time.
 const PAGE_BYTES: usize = 16 * 1024;
 /// How often a client may ask for fresh TURN credentials.
 const ICE_PERIOD: Duration = Duration::from_secs(30);
-
-/// Why a connection ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
-    /// We end it.
-    Close(CloseCode),
-    /// The client closed it.
-    ByClient,
-    /// The bytes stopped.
-    Lost,
-}
-
-impl From<CloseCode> for End {
-    fn from(code: CloseCode) -> Self {
-        Self::Close(code)
-    }
-}
-
-impl From<io::Error> for End {
-    fn from(_: io::Error) -> Self {
-        Self::Lost
-    }
-}
 
 /// Serves a connection whose WebSocket handshake is done.
 pub(super) async fn serve(endpoint: &Endpoint, socket: &mut Socket, knock: Knock, address: u64) -> End {
@@ -111,80 +88,6 @@ async fn converse(
     let mut connection = Connection::new(endpoint, socket, guest, &bound, &hello, voice, held);
     connection.welcome(&bound);
     Err(connection.run().await)
-}
-
-/// Waits for the first frame.
-async fn greet(socket: &mut Socket) -> Result<Hello, End> {
-    loop {
-        match socket.next()? {
-            Some(Input::Text(text)) => {
-                return match parse(&text)? {
-                    ClientFrame::Hello(hello) => Ok(hello),
-                    _ => Err(CloseCode::Malformed.into()),
-                };
-            }
-            // One answer at a time, whatever comes (RFC 6455, 5.5.3): a flood of a client that doesn't read costs nothing.
-            Some(Input::Ping(data)) => {
-                if socket.waiting() == 0 {
-                    socket.queue(Message::Pong(data));
-                }
-                socket.write()?;
-            }
-            Some(Input::Pong) => {}
-            Some(Input::Close) => return Err(End::ByClient),
-            None => {
-                socket.readable().await?;
-                socket.fill()?;
-            }
-        }
-    }
-}
-
-fn parse(text: &Bytes) -> Result<ClientFrame, CloseCode> {
-    let text = std::str::from_utf8(text).map_err(|_| CloseCode::InvalidPayload)?;
-    ClientFrame::parse(text).map_err(|error| match error {
-        FrameError::Malformed => CloseCode::Malformed,
-        FrameError::Version => CloseCode::Version,
-    })
-}
-
-fn admit(endpoint: &Endpoint, hello: &Hello, address: u64) -> Result<Guest, CloseCode> {
-    if endpoint.lifecycle.phase() >= Phase::Draining {
-        return Err(CloseCode::ServiceRestart);
-    }
-    let now = endpoint.clock.now();
-    endpoint
-        .guard
-        .admit(&hello.ticket, &hello.connection, now)
-        .map_err(|rejection| match rejection {
-            Rejection::BadTicket => {
-                endpoint.door.on_bad_ticket(address, now);
-                CloseCode::BadTicket
-            }
-            Rejection::Revoked => CloseCode::Revoked,
-        })
-}
-
-async fn dial(
-    endpoint: &Endpoint,
-    guest: &Guest,
-    hello: &Hello,
-    link: &Arc<Link>,
-) -> Result<(Bound, Held), CloseCode> {
-    let bind = Bind {
-        slot: guest.slot,
-        incarnation: guest.incarnation,
-        connection: guest.connection,
-        attempt: hello.attempt,
-        last: hello.last,
-    };
-    let dialed = endpoint.sessions.dial(guest.session, bind, link).await;
-    dialed.map_err(|refusal| match refusal {
-        BindRefusal::Gone(Gone::NoSession) | BindRefusal::BeyondSent => CloseCode::NoSuchSession,
-        BindRefusal::Gone(Gone::Fenced) | BindRefusal::Replaced => CloseCode::Replaced,
-        BindRefusal::Gone(Gone::Unavailable(_)) | BindRefusal::TooManyResumes => CloseCode::TryAgainLater,
-        BindRefusal::TooManyLoads => CloseCode::Abuse,
-    })
 }
 
 /// A link that falls silent when its connection is done, however that came about.
@@ -490,42 +393,5 @@ async fn poll<T>(future: &mut Option<LocalBoxFuture<'static, T>>) -> T {
     match future {
         Some(future) => future.await,
         None => pending().await,
-    }
-}
-
-/// Says goodbye and waits a little for the client to say it too (RFC 6455, 7.1.1).
-pub(super) async fn close(socket: &mut Socket, end: End) {
-    socket.cut();
-    match end {
-        End::Lost => return,
-        End::Close(code) => socket.queue_close(code),
-        End::ByClient => socket.queue(Message::Close(None)),
-    }
-    let waits_for_client = matches!(end, End::Close(_));
-    // Whatever goes wrong now, it is over.
-    let _ = tokio::time::timeout(CLOSING, say_goodbye(socket, waits_for_client)).await;
-}
-
-async fn say_goodbye(socket: &mut Socket, waits_for_client: bool) -> io::Result<()> {
-    while socket.waiting() > 0 {
-        socket.writable().await?;
-        socket.write()?;
-    }
-    if waits_for_client {
-        closed_by_client(socket).await?;
-    }
-    Ok(())
-}
-
-async fn closed_by_client(socket: &mut Socket) -> io::Result<()> {
-    loop {
-        match socket.next() {
-            Ok(Some(Input::Close)) | Err(_) => return Ok(()),
-            Ok(Some(_)) => {}
-            Ok(None) => {
-                socket.readable().await?;
-                socket.fill()?;
-            }
-        }
     }
 }

@@ -26,6 +26,8 @@ use sovereign_relay_protocol::{
 
 mod connection;
 pub(crate) mod door;
+mod end;
+mod greeting;
 mod heartbeat;
 mod outbox;
 mod socket;

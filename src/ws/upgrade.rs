@@ -28,8 +28,8 @@ use sovereign_relay_protocol::{
 };
 
 use super::{
-    Endpoint,
-    connection::{self, End},
+    Endpoint, connection,
+    end::{self, End},
     socket::Socket,
 };
 use crate::{
@@ -182,7 +182,7 @@ async fn run(upgrades: &Upgrades, socket: &mut Socket, address: u64) -> End {
         None
     };
     if let Some(code) = refused {
-        connection::close(socket, End::Close(code)).await;
+        end::close(socket, End::Close(code)).await;
         return End::Close(code);
     }
     let knock = endpoint.door.knock(address);

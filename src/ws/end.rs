@@ -1,0 +1,71 @@
+//! How a connection ends, and the closing handshake (RFC 6455, 7.1).
+
+use std::{io, time::Duration};
+
+use actix_http::ws::Message;
+use sovereign_relay_protocol::signal::close::CloseCode;
+
+use super::socket::{Input, Socket};
+
+/// How long a closing handshake is waited for.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// Why a connection ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// We end it.
+    Close(CloseCode),
+    /// The client closed it.
+    ByClient,
+    /// The bytes stopped.
+    Lost,
+}
+
+impl From<CloseCode> for End {
+    fn from(code: CloseCode) -> Self {
+        Self::Close(code)
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Lost
+    }
+}
+
+/// Says goodbye and waits a little for the client to say it too (RFC 6455, 7.1.1).
+pub(super) async fn close(socket: &mut Socket, end: End) {
+    socket.cut();
+    match end {
+        End::Lost => return,
+        End::Close(code) => socket.queue_close(code),
+        End::ByClient => socket.queue(Message::Close(None)),
+    }
+    let waits_for_client = matches!(end, End::Close(_));
+    // Whatever goes wrong now, it is over.
+    let _ = tokio::time::timeout(CLOSING, say_goodbye(socket, waits_for_client)).await;
+}
+
+async fn say_goodbye(socket: &mut Socket, waits_for_client: bool) -> io::Result<()> {
+    while socket.waiting() > 0 {
+        socket.writable().await?;
+        socket.write()?;
+    }
+    if waits_for_client {
+        closed_by_client(socket).await?;
+    }
+    Ok(())
+}
+
+async fn closed_by_client(socket: &mut Socket) -> io::Result<()> {
+    loop {
+        match socket.next() {
+            Ok(Some(Input::Close)) | Err(_) => return Ok(()),
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                socket.readable().await?;
+                socket.fill()?;
+            }
+        }
+    }
+}
