@@ -171,11 +171,14 @@ async fn what_comes_in_one_piece_with_the_handshake_is_served() {
     let mut socket = TcpStream::connect(kit.address).await.unwrap();
     socket.write_all(&bytes).await.unwrap();
     let mut answered = Vec::new();
-    while !String::from_utf8_lossy(&answered).contains(r#"{"t":"pong"}"#) {
+    // The pong may overtake the acknowledgement, which is the session's to give.
+    while ![r#"{"t":"pong"}"#, r#"{"t":"ack","n":1}"#]
+        .iter()
+        .all(|frame| String::from_utf8_lossy(&answered).contains(frame))
+    {
         let read = tokio::time::timeout(PATIENCE, socket.read_buf(&mut answered)).await;
         assert!(read.expect("an answer in time").unwrap() > 0);
     }
-    assert!(String::from_utf8_lossy(&answered).contains(r#"{"t":"ack","n":1}"#));
 }
 
 #[actix_web::test]

@@ -17,6 +17,7 @@ fn may_be_gone(status: u16, body: &[u8]) -> bool {
     };
     let fields: Vec<_> = details
         .iter()
+        .filter(|detail| detail["@type"] == "type.googleapis.com/google.rpc.BadRequest")
         .filter_map(|detail| detail["fieldViolations"].as_array())
         .flatten()
         .map(|violation| violation["field"].clone())
