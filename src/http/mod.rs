@@ -48,7 +48,7 @@ pub struct Tuning {
     /// How long an idle connection is kept: longer than the 60 s after which common proxies drop theirs, so that it
     /// is the proxy that closes and never a request that meets a closing socket.
     pub keep_alive: Duration,
-    /// Public connections at the same time, at about 20 KiB each.
+    /// Public connections at the same time: at about 20 KiB each for HTTP, under 5 for an idle WebSocket.
     pub connections: usize,
     /// What the kernel holds beyond.
     pub backlog: u32,
