@@ -38,7 +38,9 @@ impl Outbox {
     /// Frames for what the session's actor wants said, in order.
     pub(super) fn on_words(&mut self, words: &Words) -> Vec<ServerFrame> {
         self.has_mail |= words.mail;
-        self.current = words.peer.unwrap_or(self.current);
+        // Generations only grow: an older one was overtaken by an entry.
+        let newer = |peer: &PeerPresence| peer.generation >= self.current.generation;
+        self.current = words.peer.filter(newer).unwrap_or(self.current);
         let ack = words.ack.map(|n| ServerFrame::Ack { n });
         let refusal = words.refusal.map(|refusal| ServerFrame::Err {
             code: refusal.code,
@@ -89,6 +91,10 @@ impl Outbox {
             Item::NewLoad => {
                 let state = PeerState::Online;
                 self.told = PeerPresence { state, generation };
+                if generation > self.current.generation {
+                    // The entry is here before the actor's word of it.
+                    self.current = self.told;
+                }
                 ServerFrame::Peer {
                     state,
                     generation,
@@ -100,7 +106,7 @@ impl Outbox {
 
     fn peer_news(&mut self) -> Option<ServerFrame> {
         let is_first_arrival = self.told.generation == 0 && self.current.generation == 1;
-        let is_announced = self.current.generation <= self.told.generation || is_first_arrival;
+        let is_announced = self.current.generation == self.told.generation || is_first_arrival;
         if self.has_mail || !is_announced || self.current == self.told {
             return None;
         }
@@ -234,6 +240,26 @@ mod tests {
         assert_eq!(page.get(1), Some(&told(peer(PeerState::Online, 2), Some(9))));
         outbox.on_reading();
         assert_eq!(outbox.on_page(Vec::new()), [told(gone, None)]);
+    }
+
+    #[test]
+    fn an_announcement_that_overtakes_the_actors_word_is_not_followed_by_what_was_true_before() {
+        let (before, reloaded) = (peer(PeerState::Online, 1), peer(PeerState::Online, 2));
+        let mut outbox = drained(0, before);
+        let mail = Words {
+            mail: true,
+            ..Words::default()
+        };
+        outbox.on_words(&mail);
+        outbox.on_reading();
+        assert_eq!(outbox.on_page(vec![new_load(1, 2)]), [told(reloaded, Some(1))]);
+        outbox.on_reading();
+        assert_eq!(outbox.on_page(Vec::new()), []);
+        for late in [before, peer(PeerState::Away, 1), reloaded] {
+            assert_eq!(outbox.on_words(&news(late)), []);
+        }
+        let gone = peer(PeerState::Away, 2);
+        assert_eq!(outbox.on_words(&news(gone)), [told(gone, None)]);
     }
 
     #[test]

@@ -77,6 +77,7 @@ async fn a_reloaded_page_is_announced_in_the_order_of_messages_and_hears_what_th
     let session = kit.session().await;
     let (mut a, _) = kit.join(session, "a", load(1)).await;
     let (mut b, _) = kit.join(session, "b", load(2)).await;
+    assert_eq!(a.next_of("peer").await["gen"], 1);
     a.message(1, "offer").await;
     assert_eq!(b.next().await["d"], "offer");
     b.message(1, "before").await;
