@@ -21,6 +21,7 @@ use sovereign_relay_protocol::platform::Platform;
 use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
+mod gate;
 mod listener;
 mod provider_runtime;
 mod providers;

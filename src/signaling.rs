@@ -5,14 +5,15 @@
 //! end    -> store -> connections of this replica, closed before the answer
 //! ```
 //!
-//! Called by `http/sessions.rs` and by the routes that revoke an instance. Invariant: what was ended is gone from the store before its connections are, and its connections
-//! write nothing more before the caller is told, even if that caller hangs up.
+//! Called by `http/sessions.rs` and by the routes that revoke an instance. Invariant: what was ended is gone from the
+//! store before its connections are, and its connections write nothing more before the caller is told, even if that
+//! caller hangs up.
 
 use std::{sync::Arc, time::Duration};
 
 use metrics::counter;
 use sovereign_relay_actors::{
-    instance::signal::{SessionRefusal, TurnFor},
+    instance::signal::{Admitted, SessionRefusal, TurnFor},
     ports::{Entropy, StoreError},
     session::{
         port::{Creation, Incarnation, NewSession, Place, SessionStore, Settings},
@@ -43,7 +44,7 @@ pub struct Signaling {
     pub sessions: Sessions,
     /// What instances may do.
     pub permits: Arc<dyn Permits>,
-    /// Whose sessions get TURN credentials.
+    /// Whose peers get TURN credentials.
     pub turn_for: TurnFor,
     /// Keys.
     pub authority: Arc<Authority>,
@@ -126,12 +127,7 @@ impl Signaling {
     }
 
     async fn open(&self, instance: InstanceId, request: SessionRequest) -> Result<Opened, CreateError> {
-        let turn = if request.turn {
-            self.turn_for
-        } else {
-            TurnFor::None
-        };
-        let admitted = self.permits.admit_session(instance, turn).await?;
+        let admitted = self.permits.admit_session(instance, self.turn_for).await?;
         let id = match &request.rendezvous {
             Some(rendezvous) => self.authority.derived().session_id(rendezvous),
             None => SessionId::from_bytes(self.random()),
@@ -143,7 +139,7 @@ impl Signaling {
             is_rendezvous: request.rendezvous.is_some(),
             settings: Settings {
                 e2e: request.e2e,
-                turn: admitted.turn,
+                turn: request.turn,
             },
             life: Duration::from_secs(request.ttl_seconds.into()),
         };
@@ -159,12 +155,19 @@ impl Signaling {
             is_new,
             id,
             expires_at: place.expires_at,
-            tickets: self.tickets(id, instance, place)?,
+            tickets: self.tickets(id, instance, place, admitted)?,
         })
     }
 
     /// Of the instance's own slot, or of both where both are its own.
-    fn tickets(&self, session: SessionId, instance: InstanceId, place: Place) -> Result<Tickets, SignError> {
+    /// Whether it may have TURN credentials stands in its tickets and not in the session, which two may share.
+    fn tickets(
+        &self,
+        session: SessionId,
+        instance: InstanceId,
+        place: Place,
+        admitted: Admitted,
+    ) -> Result<Tickets, SignError> {
         let ticket = |slot: Slot| {
             let claims = TicketClaims {
                 session,
@@ -172,6 +175,7 @@ impl Signaling {
                 slot,
                 expires_at: place.expires_at,
                 instance,
+                may_turn: admitted.turn,
             };
             let own = place.slot.is_none_or(|own| own == slot);
             own.then(|| self.authority.tickets().sign(&claims)).transpose()

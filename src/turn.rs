@@ -2,8 +2,8 @@
 //! draft behind it (draft-uberti-behave-turn-rest-00) want them: the username is `<expiry>:<user>`, the credential its
 //! HMAC-SHA1 under a secret that relay and TURN server share.
 //!
-//! Called by the WebSocket endpoint for `welcome` and `ice`, for sessions that were made with TURN by an instance that
-//! may have it (`actors/src/instance/signal.rs`). The TURN server looks at the expiry when it allocates, not
+//! Called through `app/gate.rs` for `welcome` and `ice`, in sessions that were made with TURN, for slots of an instance
+//! that may have it (`actors/src/instance/signal.rs`). The TURN server looks at the expiry when it allocates, not
 //! after: how long an allocation lives is its own setting (`deploy/turnserver.conf`).
 //!
 //! Invariant: the user is a pseudonym of one slot of one session, so that

@@ -3,19 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use metrics::gauge;
-use sovereign_relay_actors::{now::Now, registry::Registry, session::registry::Sessions};
-use sovereign_relay_protocol::{redacted::Redacted, signal::id::ConnectionId};
+use sovereign_relay_actors::{registry::Registry, session::registry::Sessions};
 use tokio::task::JoinSet;
 
-use super::{Ports, count, threads};
+use super::{Ports, count, gate::Gate, threads};
 use crate::{
     auth::Authority,
     config::Config,
     shutdown::Lifecycle,
     signaling::Signaling,
     store::sessions::memory::MemorySessions,
-    turn::{Ice, Turn},
-    ws::{Endpoint, Guard, Guest, Rejection, door::Door, upgrade::Upgrades},
+    turn::Turn,
+    ws::{Endpoint, door::Door, upgrade::Upgrades},
 };
 
 /// How often what has expired is freed. A session that is over is never seen, swept or not.
@@ -145,47 +144,4 @@ fn upkeep(store: Arc<MemorySessions>, endpoint: Arc<Endpoint>, turn: Arc<Turn>) 
         }
     });
     tasks
-}
-
-/// Who gets in: whoever has a ticket of this relay whose instance was not revoked.
-struct Gate {
-    authority: Arc<Authority>,
-    turn: Arc<Turn>,
-}
-
-impl Guard for Gate {
-    fn admit(&self, ticket: &Redacted, connection: &ConnectionId, now: Now) -> Result<Guest, Rejection> {
-        let claims = self
-            .authority
-            .tickets()
-            .verify(ticket.expose(), now.unix)
-            .map_err(|_| Rejection::BadTicket)?;
-        if self.authority.is_gone(claims.instance) {
-            return Err(Rejection::Revoked);
-        }
-        Ok(Guest {
-            session: claims.session,
-            incarnation: claims.incarnation,
-            slot: claims.slot,
-            instance: claims.instance,
-            connection: self
-                .authority
-                .derived()
-                .connection_hash(claims.session, *connection),
-        })
-    }
-
-    fn is_revoked(&self, guest: &Guest) -> bool {
-        self.authority.is_gone(guest.instance)
-    }
-
-    fn ice(&self, guest: &Guest, turn: bool, now: Now) -> Ice {
-        if !turn {
-            return Ice::default();
-        }
-        // Without credentials peers may still find a direct way, so one too many is no error.
-        self.turn
-            .vend(guest.instance, guest.session, guest.slot, now)
-            .unwrap_or_default()
-    }
 }

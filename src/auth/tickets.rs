@@ -42,6 +42,8 @@ pub struct TicketClaims {
     pub expires_at: UnixMillis,
     /// The instance that the slot belongs to.
     pub instance: InstanceId,
+    /// Whether that instance may have TURN credentials. They need a session that was made with TURN besides.
+    pub may_turn: bool,
 }
 
 /// A ticket that opens nothing. 4401 for both; they are told apart for the metrics.
@@ -76,6 +78,14 @@ struct Wire {
     slot: Slot,
     exp: u64,
     ins: InstanceId,
+    /// Absent from most tickets, and from those of replicas that don't know it: no TURN.
+    #[serde(default, skip_serializing_if = "is_false")]
+    trn: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Tickets {
@@ -128,6 +138,7 @@ impl From<&TicketClaims> for Wire {
             slot: claims.slot,
             exp: claims.expires_at.0.div_ceil(1000),
             ins: claims.instance,
+            trn: claims.may_turn,
         }
     }
 }
@@ -140,6 +151,7 @@ impl From<Wire> for TicketClaims {
             slot: wire.slot,
             expires_at: UnixMillis(wire.exp.saturating_mul(1000)),
             instance: wire.ins,
+            may_turn: wire.trn,
         }
     }
 }

@@ -213,7 +213,7 @@ settings! {
     TURN_FOR = plain(
         "RELAY_TURN_FOR",
         "allowed",
-        "whose sessions get TURN credentials: none, allowed (by `instances turn allow`) or all",
+        "whose peers get TURN credentials: none, allowed (by `instances turn allow`) or all",
     );
     TURN_PER_MINUTE = plain("RELAY_TURN_PER_MINUTE", "30", "TURN credentials a minute for the sessions of each instance");
     PUSH_DEADLINE = plain("RELAY_PUSH_DEADLINE", "10s", "time one push may take, retries included: 1s to 17s, with RELAY_DRAIN_GRACE at most 17s");

@@ -26,7 +26,7 @@ pub struct Signaling {
     pub door: DoorBounds,
     /// The TURN server, or why there is none.
     pub turn: Result<TurnServers, Off>,
-    /// Whose sessions get its credentials.
+    /// Whose peers get its credentials.
     pub turn_for: TurnFor,
 }
 

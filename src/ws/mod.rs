@@ -80,6 +80,8 @@ pub struct Guest {
     pub instance: InstanceId,
     /// The client's connection secret, hashed.
     pub connection: ConnectionHash,
+    /// Of the ticket.
+    pub may_turn: bool,
 }
 
 /// Why somebody doesn't get in.

@@ -140,6 +140,35 @@ async fn a_suspension_leaves_live_sessions_alone() {
 }
 
 #[tokio::test]
+async fn at_a_rendezvous_each_peer_is_given_turn_only_if_its_own_instance_may_have_it() {
+    let options = RelayOptions::new()
+        .set("TURN_URIS", "turn:turn.example")
+        .set("TURN_SECRET", TURN_SECRET);
+    let relay = Relay::start(options).await;
+    let (allowed, other) = (relay.enroll().await, relay.enroll().await);
+    relay
+        .cli(&["instances", "turn", "allow", &allowed.id])
+        .await
+        .done();
+    let wanted = json!({"rendezvous": RENDEZVOUS, "turn": true});
+    for [first, second] in [[&allowed, &other], [&other, &allowed]] {
+        let session = relay.session(first, wanted.clone()).await;
+        // What the second asks for is not heard: the session is made.
+        let joined = relay.session(second, json!({"rendezvous": RENDEZVOUS})).await;
+        let (mut a, welcome_of_a) = session.join("a", load(1)).await;
+        let (mut b, welcome_of_b) = joined.join("b", load(2)).await;
+        for (instance, peer, welcome) in [(first, &mut a, welcome_of_a), (second, &mut b, welcome_of_b)] {
+            peer.send(json!({"t": "ice"})).await;
+            for given in [welcome, peer.next_of("ice").await] {
+                let count = given["iceServers"].as_array().unwrap().len();
+                assert_eq!(count, usize::from(instance.id == allowed.id), "{given}");
+            }
+        }
+        assert_eq!(relay.delete_session(first, &session).await.status, 204);
+    }
+}
+
+#[tokio::test]
 async fn peers_of_an_instance_that_may_have_turn_allocate_with_what_welcome_and_ice_give_them() {
     let server = TurnServer::start(&[TURN_SECRET]);
     let options = RelayOptions::new()

@@ -18,7 +18,7 @@ use crate::{
     ports::Standing,
 };
 
-/// Whose sessions are given TURN credentials. An instance that the operator denied them gets none in any case.
+/// Whose peers are given TURN credentials. An instance that the operator denied them gets none in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum TurnFor {
     /// Nobody's.
@@ -33,7 +33,7 @@ pub enum TurnFor {
 /// An instance may make a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Admitted {
-    /// Whether its peers may be given TURN credentials.
+    /// Whether peers in the slots that it owns may be given TURN credentials.
     pub turn: bool,
 }
 

@@ -32,7 +32,7 @@ pub struct Incarnation(pub u64);
 pub struct Settings {
     /// Whether messages must look sealed.
     pub e2e: EndToEnd,
-    /// Whether its peers are given TURN credentials.
+    /// Whether its peers are given TURN credentials, where their instance may have them.
     pub turn: bool,
 }
 

@@ -25,6 +25,7 @@ fn claims() -> TicketClaims {
         slot: Slot::B,
         expires_at: UnixMillis(1_800_000_120_000),
         instance: InstanceId::from_bytes([7; 16]),
+        may_turn: false,
     }
 }
 
@@ -41,6 +42,17 @@ fn verify(ticket: &str) -> Result<TicketClaims, TicketError> {
 fn a_ticket_is_what_it_always_was() {
     assert_eq!(tickets(SECRET, &[]).sign(&claims()).unwrap().expose(), TICKET);
     assert_eq!(verify(TICKET), Ok(claims()));
+}
+
+#[test]
+fn a_ticket_that_says_nothing_of_turn_gives_none() {
+    assert!(!verify(TICKET).unwrap().may_turn);
+    let with_turn = TicketClaims {
+        may_turn: true,
+        ..claims()
+    };
+    let ticket = tickets(SECRET, &[]).sign(&with_turn).unwrap();
+    assert_eq!(verify(ticket.expose()), Ok(with_turn));
 }
 
 #[test]
@@ -121,6 +133,7 @@ fn other_algorithms_and_other_claims_under_the_right_key_open_nothing() {
         ("slot", serde_json::json!("c")),
         ("exp", serde_json::json!("1800000120")),
         ("ins", serde_json::json!(null)),
+        ("trn", serde_json::json!("yes")),
     ] {
         let mut wrong = wire.clone();
         wrong[claim] = value;
@@ -140,6 +153,7 @@ fn what_is_too_long_is_not_looked_at_and_the_longest_real_ticket_fits_twice() {
     let longest = tickets(SECRET, &[])
         .sign(&TicketClaims {
             expires_at: UnixMillis(u64::MAX),
+            may_turn: true,
             ..claims()
         })
         .unwrap();
@@ -156,14 +170,18 @@ fn any_claims() -> impl Strategy<Value = TicketClaims> {
         slot,
         0..u64::MAX / 2000,
         any::<[u8; 16]>(),
+        any::<bool>(),
     )
-        .prop_map(|(session, incarnation, slot, seconds, instance)| TicketClaims {
-            session: SessionId::from_bytes(session),
-            incarnation: Incarnation(incarnation),
-            slot,
-            expires_at: UnixMillis(seconds * 1000),
-            instance: InstanceId::from_bytes(instance),
-        })
+        .prop_map(
+            |(session, incarnation, slot, seconds, instance, may_turn)| TicketClaims {
+                session: SessionId::from_bytes(session),
+                incarnation: Incarnation(incarnation),
+                slot,
+                expires_at: UnixMillis(seconds * 1000),
+                instance: InstanceId::from_bytes(instance),
+                may_turn,
+            },
+        )
 }
 
 proptest! {

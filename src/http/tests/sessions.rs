@@ -288,15 +288,19 @@ async fn with_all_mailboxes_full_no_session_is_made_and_the_caller_may_come_back
 }
 
 #[actix_web::test]
-async fn turn_is_asked_for_only_where_the_session_wants_it() {
+async fn turn_is_the_sessions_setting_and_whose_peers_may_have_it_stands_in_the_tickets() {
     let relay = Relay::start().await;
     let key = relay.enroll().await;
-    for (wanted, asked) in [(json!({}), TurnFor::None), (json!({"turn": true}), TurnFor::All)] {
+    for (wanted, turn) in [(json!({}), false), (json!({"turn": true}), true)] {
         let session = made(&relay, &key, wanted).await;
-        let bound = bind(&relay, claims(&relay, &session, "a")).await.unwrap();
-        assert_eq!(bound.settings.turn, asked == TurnFor::All);
-        let (_, last) = *relay.permits.asked.lock().unwrap().last().unwrap();
-        assert_eq!(last, asked);
+        let (_, asked) = *relay.permits.asked.lock().unwrap().last().unwrap();
+        assert_eq!(asked, TurnFor::All, "as configured");
+        for slot in ["a", "b"] {
+            let claims = claims(&relay, &session, slot);
+            assert!(claims.may_turn);
+            let bound = bind(&relay, claims).await.unwrap();
+            assert_eq!(bound.settings.turn, turn);
+        }
     }
 }
 

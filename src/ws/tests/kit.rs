@@ -78,6 +78,7 @@ impl Guard for Names {
                 INSTANCE
             },
             connection: ConnectionHash(u128::from_be_bytes(*connection.expose())),
+            may_turn: true,
         })
     }
 
