@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use sovereign_relay_protocol::signal::{frame::Opaque, session::SessionLimits};
 
-use super::port::{Entry, Item};
+use super::port::{Entry, Item, counted_bytes};
 
 /// One slot's mailbox.
 #[derive(Default, Debug)]
@@ -38,7 +38,7 @@ impl Mailbox {
         self.messages
     }
 
-    /// Bytes of their content.
+    /// Bytes that they count.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -50,7 +50,7 @@ impl Mailbox {
         content: Opaque,
         limits: &SessionLimits,
     ) -> Result<(), Full> {
-        let bytes = self.bytes.saturating_add(content.len());
+        let bytes = self.bytes.saturating_add(counted_bytes(&content));
         let has_room = self.messages < limits.mailbox_messages && bytes <= limits.mailbox_bytes;
         if !has_room {
             return Err(Full);
@@ -81,7 +81,7 @@ impl Mailbox {
         while let Some(first) = self.entries.front().filter(|first| first.seq <= seq) {
             if let Item::Message(content) = &first.item {
                 self.messages -= 1;
-                self.bytes -= content.len();
+                self.bytes -= counted_bytes(content);
             }
             self.base = first.seq;
             self.entries.pop_front();
@@ -101,8 +101,8 @@ impl Mailbox {
             let Item::Message(content) = &entry.item else {
                 return true;
             };
-            let has_room = room == bytes || content.len() <= room;
-            room = room.saturating_sub(content.len().max(1));
+            let has_room = room == bytes || counted_bytes(content) <= room;
+            room = room.saturating_sub(counted_bytes(content));
             has_room
         };
         self.entries.iter().skip(skip).take_while(fits).cloned().collect()
@@ -115,6 +115,7 @@ mod tests {
     use sovereign_relay_protocol::limits::{MAILBOX_BYTES, MAILBOX_MESSAGES};
 
     use super::*;
+    use crate::session::port::ENTRY_BYTES;
 
     fn push(mailbox: &mut Mailbox, length: usize) -> Result<(), Full> {
         mailbox.push(1, message(length), &SessionLimits::default())
@@ -135,7 +136,7 @@ mod tests {
             push(&mut mailbox, 1).unwrap();
         }
         assert_eq!(push(&mut mailbox, 0), Err(Full));
-        assert_eq!(mailbox.trim(1), 1);
+        assert_eq!(mailbox.trim(1), 1 + ENTRY_BYTES);
         assert_eq!(push(&mut mailbox, 0), Ok(()));
         assert_eq!((mailbox.base(), mailbox.top()), (1, 257));
     }
@@ -143,8 +144,9 @@ mod tests {
     #[test]
     fn bytes_are_bounded_and_the_news_of_a_page_load_is_not() {
         let mut mailbox = Mailbox::default();
-        push(&mut mailbox, MAILBOX_BYTES).unwrap();
-        assert_eq!(push(&mut mailbox, 1), Err(Full));
+        assert_eq!(push(&mut mailbox, MAILBOX_BYTES - ENTRY_BYTES + 1), Err(Full));
+        push(&mut mailbox, MAILBOX_BYTES - ENTRY_BYTES).unwrap();
+        assert_eq!(push(&mut mailbox, 0), Err(Full));
         mailbox.push_new_load(2);
         assert_eq!(
             (mailbox.top(), mailbox.messages(), mailbox.bytes()),
@@ -155,17 +157,31 @@ mod tests {
     }
 
     #[test]
+    fn messages_without_content_are_counted_too() {
+        let limits = SessionLimits {
+            mailbox_bytes: 3 * ENTRY_BYTES,
+            ..SessionLimits::default()
+        };
+        let mut mailbox = Mailbox::default();
+        let outcomes = [(); 4].map(|()| mailbox.push(1, message(0), &limits));
+        assert_eq!(outcomes, [Ok(()), Ok(()), Ok(()), Err(Full)]);
+        assert_eq!(seqs(&mailbox.after(0, 2 * ENTRY_BYTES)), [1, 2]);
+        assert_eq!(mailbox.trim(3), 3 * ENTRY_BYTES);
+    }
+
+    #[test]
     fn a_page_has_what_fits_and_at_least_one() {
         let mut mailbox = Mailbox::default();
         for length in [100, 10, 10, 100] {
             push(&mut mailbox, length).unwrap();
         }
         mailbox.push_new_load(2);
-        assert_eq!(seqs(&mailbox.after(0, 50)), [1]);
-        assert_eq!(seqs(&mailbox.after(1, 50)), [2, 3]);
+        let room = 50 + 2 * ENTRY_BYTES;
+        assert_eq!(seqs(&mailbox.after(0, room)), [1]);
+        assert_eq!(seqs(&mailbox.after(1, room)), [2, 3]);
         assert_eq!(seqs(&mailbox.after(3, 1)), [4, 5]);
-        assert_eq!(seqs(&mailbox.after(5, 50)), [0; 0]);
-        assert_eq!(seqs(&mailbox.after(9, 50)), [0; 0]);
+        assert_eq!(seqs(&mailbox.after(5, room)), [0; 0]);
+        assert_eq!(seqs(&mailbox.after(9, room)), [0; 0]);
     }
 
     proptest! {
@@ -186,7 +202,7 @@ mod tests {
                 prop_assert_eq!(mailbox.base(), acknowledged);
                 prop_assert_eq!(seqs(&waiting), (acknowledged + 1..=mailbox.top()).collect::<Vec<_>>());
                 let lengths: Vec<_> = waiting.iter().filter_map(|entry| match &entry.item {
-                    Item::Message(content) => Some(content.len()),
+                    Item::Message(content) => Some(content.len() + ENTRY_BYTES),
                     Item::NewLoad => None,
                 }).collect();
                 prop_assert_eq!((mailbox.messages(), mailbox.bytes()), (lengths.len(), lengths.iter().sum()));

@@ -1,7 +1,15 @@
-//! What sessions need of the place that keeps them. In memory now, Redis later; one contract suite for both.
+//! What sessions need of the place that keeps them, whether that is this process or a server that replicas share. One
+//! contract suite for all of them: `src/store/sessions/contract.rs`.
 //!
-//! Each operation is atomic. A slot's connection has an epoch: whoever bound last has the highest, and what an
-//! earlier one still asks is [`Gone::Fenced`].
+//! A slot's connection has an epoch: whoever bound last has the highest, and what an earlier one still asks is
+//! [`Gone::Fenced`]. What a store over a network must hold, too:
+//!
+//! - Each operation is atomic and its time is the store's own: no other operation of the session falls in between.
+//! - An epoch is higher than any before it of the same session id, in earlier lives of the session as well.
+//! - `Ok` means done: it would survive whatever the store promises to survive. [`Gone::Unavailable`] means that it may
+//!   have been done: the caller asks again, and `bind`, `append`, `trim` and `unbind` asked twice do no harm.
+//! - An operation whose future is dropped may still be done. Callers never rely on the opposite.
+//! - Bytes are counted by [`counted_bytes`], exactly for one mailbox. Sums over sessions may lag by a second's traffic.
 
 use std::time::Duration;
 
@@ -9,7 +17,7 @@ use futures_util::future::BoxFuture;
 use sovereign_relay_protocol::{
     id::InstanceId,
     signal::{
-        frame::{Opaque, PeerPresence},
+        frame::{MESSAGE_ENVELOPE_BYTES, Opaque, PeerPresence},
         id::{SessionId, Slot},
         session::{EndToEnd, SessionView},
     },
@@ -18,6 +26,11 @@ use sovereign_relay_protocol::{
 use thiserror::Error;
 
 use crate::ports::StoreError;
+
+/// What a message counts beyond its content, wherever waiting bytes are counted. An empty one is not free either: it
+/// takes about this much memory, an [`Entry`] and its text's own allocation. It is also what the longest `msg` frame
+/// adds, so that whatever fits a frame fits an empty mailbox that is no smaller.
+pub const ENTRY_BYTES: usize = MESSAGE_ENVELOPE_BYTES;
 
 /// Keyed hash of a client's connection secret: what is kept in its place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -139,7 +152,7 @@ pub enum Gone {
     /// A newer connection has the slot. 4409.
     #[error("a newer connection has the slot")]
     Fenced,
-    /// Nobody knows: nothing was changed, as far as can be told.
+    /// Nobody knows whether it was done.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
 }
@@ -217,6 +230,11 @@ pub enum Item {
     NewLoad,
 }
 
+/// What a message counts towards the bytes that may wait: in its mailbox, of its instance, in all.
+pub fn counted_bytes(content: &Opaque) -> usize {
+    content.len().saturating_add(ENTRY_BYTES)
+}
+
 /// Keeps sessions.
 pub trait SessionStore: Send + Sync + 'static {
     /// Makes a session, or finds the one at a rendezvous.
@@ -255,7 +273,7 @@ pub trait SessionStore: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<Trimmed, Gone>>;
 
     /// What waits for a slot after `after`: in order, at least one entry if there is one, and as many more as fit
-    /// into about `bytes`.
+    /// into about `bytes`, counted likewise.
     fn read(
         &self,
         id: SessionId,
@@ -268,12 +286,12 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Whether the peer of `slot` is there.
     fn peer(&self, id: SessionId, slot: Slot) -> BoxFuture<'static, Result<Presence, Gone>>;
 
-    /// A connection leaves, if the slot is still its own. Says when the session ends, if that is sooner now.
+    /// A connection leaves, if the slot is still its own. When both have said goodbye the session ends soon.
     fn unbind(
         &self,
         id: SessionId,
         slot: Slot,
         epoch: u64,
         departure: Departure,
-    ) -> BoxFuture<'static, Result<Option<Duration>, Gone>>;
+    ) -> BoxFuture<'static, Result<(), Gone>>;
 }

@@ -200,14 +200,8 @@ impl SessionRecord {
         self.slot(slot.other()).presence(now)
     }
 
-    /// A connection leaves. Says when the session ends, if that is sooner now.
-    pub fn unbind(
-        &mut self,
-        slot: Slot,
-        epoch: u64,
-        departure: Departure,
-        now: Now,
-    ) -> Result<Option<Duration>, Gone> {
+    /// A connection leaves. When both have said goodbye the session ends soon.
+    pub fn unbind(&mut self, slot: Slot, epoch: u64, departure: Departure, now: Now) -> Result<(), Gone> {
         let held = self.held(slot, epoch)?;
         match departure {
             Departure::Lost => held.lose(now),
@@ -216,7 +210,7 @@ impl SessionRecord {
         if self.a.said_bye() && self.b.said_bye() {
             self.closes = Some(now.mono.saturating_add(BOTH_LEFT));
         }
-        Ok(self.closes.map(|closes| now.until(closes)))
+        Ok(())
     }
 
     /// For the instances that have a slot in it.

@@ -17,6 +17,8 @@ use crate::{json::Object, redacted::Redacted, signal::session::SessionLimits, ti
 
 /// What sealed content begins with.
 pub const SEALED_PREFIX: &str = "e1.";
+/// What stands around the content in the longest `msg` of the relay, with the highest `seq` and `gen`.
+pub const MESSAGE_ENVELOPE_BYTES: usize = 62;
 
 /// A message's content, which the relay doesn't parse. It prints nothing; clones share the bytes.
 #[derive(Clone, PartialEq, Eq)]

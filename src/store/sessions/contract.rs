@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, join_all};
 use sovereign_relay_actors::session::port::{
-    Appended, Bind, BindRefusal, Bound, ConnectionHash, Creation, Departure, Entry, Gone, Incarnation, Item,
-    NewSession, Place, SessionStore, Settings, Trimmed,
+    Appended, Bind, BindRefusal, Bound, ConnectionHash, Creation, Departure, ENTRY_BYTES, Entry, Gone,
+    Incarnation, Item, NewSession, Place, SessionStore, Settings, Trimmed,
 };
 use sovereign_relay_protocol::{
     id::InstanceId,
@@ -48,6 +48,7 @@ macro_rules! session_store_contract {
             a_new_load_of_the_sender_stands_before_its_messages_even_in_a_full_mailbox,
             a_full_mailbox_refuses_what_is_new_until_something_is_acknowledged,
             the_bytes_of_a_mailbox_are_bounded,
+            messages_without_content_are_counted_too,
             a_session_carries_so_many_messages_both_ways_together,
             what_is_done_in_one_session_is_not_seen_in_another,
         );
@@ -144,7 +145,7 @@ impl Session {
         self.opened.store.trim(self.id, slot, epoch, seq).await
     }
 
-    async fn unbind(&self, slot: Slot, epoch: u64, departure: Departure) -> Result<Option<Duration>, Gone> {
+    async fn unbind(&self, slot: Slot, epoch: u64, departure: Departure) -> Result<(), Gone> {
         self.opened.store.unbind(self.id, slot, epoch, departure).await
     }
 

@@ -3,7 +3,7 @@
 //! One lock for each session, held for microseconds; the rules are `actors/src/session/record.rs`. What has expired
 //! is never seen, whether or not [`MemorySessions::sweep`] came by.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use dashmap::{DashMap, Entry as Place};
 use futures_util::future::{BoxFuture, FutureExt as _, ready};
@@ -13,7 +13,7 @@ use sovereign_relay_actors::{
     session::{
         port::{
             Appended, Bind, BindRefusal, Bound, Creation, Departure, Entry, Gone, NewSession, Presence,
-            SessionStore, Trimmed,
+            SessionStore, Trimmed, counted_bytes,
         },
         record::SessionRecord,
         rules::SessionRules,
@@ -181,15 +181,18 @@ impl MemorySessions {
         n: u64,
         content: Opaque,
     ) -> Result<Appended, Gone> {
-        let (sender, length) = (record.instance_of(from).ok_or(Gone::Fenced)?, content.len());
-        let has_room = self.usage.has_room(sender, length);
+        let (sender, bytes) = (
+            record.instance_of(from).ok_or(Gone::Fenced)?,
+            counted_bytes(&content),
+        );
+        let has_room = self.usage.has_room(sender, bytes);
         let outcome = if has_room {
             record.append(from, epoch, n, content)
         } else {
             record.append_without_room(from, epoch, n)
         }?;
         if outcome == Appended::Stored {
-            self.usage.add(sender, length);
+            self.usage.add(sender, bytes);
         }
         Ok(outcome)
     }
@@ -268,7 +271,7 @@ impl SessionStore for MemorySessions {
         slot: Slot,
         epoch: u64,
         departure: Departure,
-    ) -> BoxFuture<'static, Result<Option<Duration>, Gone>> {
+    ) -> BoxFuture<'static, Result<(), Gone>> {
         ready(self.with(id, |record, now| record.unbind(slot, epoch, departure, now))).boxed()
     }
 }

@@ -12,7 +12,7 @@ use sovereign_relay_protocol::{
 };
 
 use super::*;
-use crate::session::port::{ConnectionHash, Item};
+use crate::session::port::{ConnectionHash, ENTRY_BYTES, Item};
 
 mod arrivals;
 mod messages;
@@ -71,7 +71,7 @@ impl Bench {
         self.record.append(from, epoch, n, text(&format!("{from:?}{n}")))
     }
 
-    fn unbind(&mut self, slot: Slot, epoch: u64, departure: Departure) -> Result<Option<Duration>, Gone> {
+    fn unbind(&mut self, slot: Slot, epoch: u64, departure: Departure) -> Result<(), Gone> {
         self.record.unbind(slot, epoch, departure, self.now)
     }
 

@@ -190,7 +190,7 @@ impl SessionStore for Shelf {
         slot: Slot,
         epoch: u64,
         departure: Departure,
-    ) -> BoxFuture<'static, Result<Option<Duration>, Gone>> {
+    ) -> BoxFuture<'static, Result<(), Gone>> {
         self.work(id, move |record, now| record.unbind(slot, epoch, departure, now))
     }
 }

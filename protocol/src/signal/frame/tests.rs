@@ -239,3 +239,13 @@ proptest! {
         prop_assert_eq!(ClientFrame::parse(&frame.to_text()), Ok(frame));
     }
 }
+
+#[test]
+fn no_message_of_the_relay_has_more_around_its_content_than_is_reckoned_with() {
+    let longest = ServerFrame::Message {
+        seq: u64::MAX,
+        generation: u32::MAX,
+        content: Opaque::new(""),
+    };
+    assert_eq!(longest.to_text().len(), MESSAGE_ENVELOPE_BYTES);
+}

@@ -194,15 +194,32 @@ pub(crate) async fn the_bytes_of_a_mailbox_are_bounded(opened: Opened) {
         let content = Opaque::new("x".repeat(length));
         session.opened.store.append(session.id, Slot::A, a, n, content)
     };
-    let sixteenth = limits::MAILBOX_BYTES / 16;
+    let sixteenth = limits::MAILBOX_BYTES / 16 - ENTRY_BYTES;
     for n in 1..=16 {
         assert_eq!(append(n, sixteenth).await.unwrap(), Appended::Stored);
     }
-    assert_eq!(append(17, 1).await.unwrap(), Appended::MailboxFull);
-    assert_eq!(append(17, 0).await.unwrap(), Appended::Stored);
+    assert_eq!(append(17, 0).await.unwrap(), Appended::MailboxFull);
     session.trim(Slot::B, b, 1).await.unwrap();
-    assert_eq!(append(18, sixteenth + 1).await.unwrap(), Appended::MailboxFull);
-    assert_eq!(append(18, sixteenth).await.unwrap(), Appended::Stored);
+    assert_eq!(append(17, sixteenth + 1).await.unwrap(), Appended::MailboxFull);
+    assert_eq!(append(17, sixteenth).await.unwrap(), Appended::Stored);
+}
+
+pub(crate) async fn messages_without_content_are_counted_too(opened: Opened) {
+    let session = opened.with_session().await;
+    let (a, b) = session.both().await;
+    let append = |n, length| {
+        let content = Opaque::new("x".repeat(length));
+        session.opened.store.append(session.id, Slot::A, a, n, content)
+    };
+    for n in 1..=10 {
+        assert_eq!(append(n, 0).await.unwrap(), Appended::Stored);
+    }
+    let room = limits::MAILBOX_BYTES - 11 * ENTRY_BYTES;
+    assert_eq!(append(11, room + 1).await.unwrap(), Appended::MailboxFull);
+    assert_eq!(append(11, room).await.unwrap(), Appended::Stored);
+    session.trim(Slot::B, b, 1).await.unwrap();
+    assert_eq!(append(12, 1).await.unwrap(), Appended::MailboxFull);
+    assert_eq!(append(12, 0).await.unwrap(), Appended::Stored);
 }
 
 pub(crate) async fn a_session_carries_so_many_messages_both_ways_together(opened: Opened) {

@@ -1,6 +1,9 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
-use sovereign_relay_actors::session::port::{ConnectionHash, Incarnation, Settings};
+use sovereign_relay_actors::session::port::{ConnectionHash, ENTRY_BYTES, Incarnation, Settings};
 use sovereign_relay_protocol::{signal::session::EndToEnd, time::UnixMillis};
 
 use super::*;
@@ -96,8 +99,9 @@ impl Bench {
         now(self.store.bind(id(session), bind))
     }
 
-    fn append(&self, session: u8, epoch: u64, n: u64, length: usize) -> Appended {
-        let content = Opaque::new("x".repeat(length));
+    /// What becomes of a message that counts so many bytes.
+    fn append(&self, session: u8, epoch: u64, n: u64, bytes: usize) -> Appended {
+        let content = Opaque::new("x".repeat(bytes - ENTRY_BYTES));
         now(self.store.append(id(session), Slot::A, epoch, n, content)).unwrap()
     }
 

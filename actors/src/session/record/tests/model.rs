@@ -225,7 +225,8 @@ impl World {
         };
         for (n, content) in self.client(slot).outbox.clone() {
             let (messages, bytes) = self.client(slot.other()).waiting();
-            let has_room = messages < MAILBOX_MESSAGES && bytes + content.len() <= MAILBOX_BYTES;
+            let has_room =
+                messages < MAILBOX_MESSAGES && bytes + content.len() + ENTRY_BYTES <= MAILBOX_BYTES;
             let client = self.client(slot);
             let (generation, is_new) = (client.generation, n == client.stored + 1);
             assert!(n <= client.stored + 1);

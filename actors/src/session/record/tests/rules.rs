@@ -33,7 +33,7 @@ fn so_many_messages_wait_as_the_rules_say() {
 #[test]
 fn so_many_bytes_wait_as_the_rules_say() {
     let mut rules = SessionRules::default();
-    rules.limits.mailbox_bytes = 20;
+    rules.limits.mailbox_bytes = 2 * (10 + ENTRY_BYTES);
     assert_eq!(
         stored(&mut bench(rules), 10),
         [Appended::Stored, Appended::Stored, Appended::MailboxFull]

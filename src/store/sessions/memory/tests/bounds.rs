@@ -4,16 +4,16 @@ use super::*;
 
 #[test]
 fn an_instance_that_fills_its_mailboxes_is_refused_and_its_neighbours_go_on() {
-    let bench = Bench::new(10, 100, 10_000);
+    let bench = Bench::new(10, 1000, 100_000);
     let (first, second, neighbour) = (bench.open(1, 1), bench.open(2, 1), bench.open(3, 2));
-    assert_eq!(bench.append(1, first, 1, 60), Appended::Stored);
-    assert_eq!(bench.append(2, second, 1, 41), Appended::MailboxFull);
-    assert_eq!(bench.append(2, second, 1, 40), Appended::Stored);
-    assert_eq!(bench.append(2, second, 2, 1), Appended::MailboxFull);
+    assert_eq!(bench.append(1, first, 1, 600), Appended::Stored);
+    assert_eq!(bench.append(2, second, 1, 401), Appended::MailboxFull);
+    assert_eq!(bench.append(2, second, 1, 400), Appended::Stored);
+    assert_eq!(bench.append(2, second, 2, 100), Appended::MailboxFull);
     // What was stored is said to be, and what comes too early is out of step, room or not.
-    assert_eq!(bench.append(2, second, 1, 40), Appended::Duplicate);
-    assert_eq!(bench.append(2, second, 3, 1), Appended::OutOfStep);
-    assert_eq!(bench.append(3, neighbour, 1, 100), Appended::Stored);
+    assert_eq!(bench.append(2, second, 1, 400), Appended::Duplicate);
+    assert_eq!(bench.append(2, second, 3, 100), Appended::OutOfStep);
+    assert_eq!(bench.append(3, neighbour, 1, 1000), Appended::Stored);
 
     // An acknowledgement in one session is room in another.
     let receiver = bench.bind(1, Slot::B, 2).unwrap().epoch;
@@ -21,13 +21,13 @@ fn an_instance_that_fills_its_mailboxes_is_refused_and_its_neighbours_go_on() {
         now(bench.store.trim(id(1), Slot::B, receiver, 1)).unwrap(),
         Trimmed::Trimmed
     );
-    assert_eq!(bench.append(2, second, 2, 60), Appended::Stored);
-    assert_eq!(bench.kept(), (3, 200, 2));
+    assert_eq!(bench.append(2, second, 2, 600), Appended::Stored);
+    assert_eq!(bench.kept(), (3, 2000, 2));
 }
 
 #[test]
 fn a_receivers_bytes_are_the_senders() {
-    let bench = Bench::new(10, 100, 10_000);
+    let bench = Bench::new(10, 1000, 100_000);
     let meeting = |by| NewSession {
         is_rendezvous: true,
         ..asked(1, by)
@@ -36,12 +36,12 @@ fn a_receivers_bytes_are_the_senders() {
     bench.create(meeting(2));
     let a = bench.bind(1, Slot::A, 1).unwrap().epoch;
     let b = bench.bind(1, Slot::B, 2).unwrap().epoch;
-    assert_eq!(bench.append(1, a, 1, 100), Appended::Stored);
-    assert_eq!(bench.append(1, a, 2, 1), Appended::MailboxFull);
+    assert_eq!(bench.append(1, a, 1, 1000), Appended::Stored);
+    assert_eq!(bench.append(1, a, 2, 100), Appended::MailboxFull);
     let answer = |n| {
         now(bench
             .store
-            .append(id(1), Slot::B, b, n, Opaque::new("x".repeat(50))))
+            .append(id(1), Slot::B, b, n, Opaque::new("x".repeat(500 - ENTRY_BYTES))))
         .unwrap()
     };
     assert_eq!(
@@ -58,7 +58,7 @@ fn when_all_mailboxes_are_full_the_heaviest_is_refused_first_and_nobody_makes_se
     assert!(matches!(bench.create(asked(3, 3)), Creation::Made(_)));
     assert_eq!(bench.append(2, light, 1, 100), Appended::Stored);
 
-    assert_eq!(bench.append(1, heavy, 2, 1), Appended::MailboxFull);
+    assert_eq!(bench.append(1, heavy, 2, 100), Appended::MailboxFull);
     assert_eq!(bench.append(2, light, 2, 100), Appended::Stored);
     for by in [1, 2, 4] {
         assert_eq!(bench.create(asked(9, by)), Creation::Overloaded);
@@ -72,7 +72,7 @@ fn when_all_mailboxes_are_full_the_heaviest_is_refused_first_and_nobody_makes_se
 
     let receiver = bench.bind(1, Slot::B, 2).unwrap().epoch;
     now(bench.store.trim(id(1), Slot::B, receiver, 1)).unwrap();
-    assert_eq!(bench.append(1, heavy, 2, 1), Appended::Stored);
+    assert_eq!(bench.append(1, heavy, 2, 100), Appended::Stored);
     assert!(matches!(bench.create(asked(9, 4)), Creation::Made(_)));
 }
 
@@ -92,7 +92,7 @@ fn a_sweep_frees_what_is_over_and_nothing_else() {
     bench.store.sweep();
     assert_eq!(bench.kept(), (1, 300, 1));
     assert!(matches!(bench.create(asked(3, 1)), Creation::Made(_)));
-    assert_eq!(bench.append(2, late, 2, 1), Appended::Stored);
+    assert_eq!(bench.append(2, late, 2, 100), Appended::Stored);
 
     assert!(now(bench.store.remove(id(2), instance(2))).unwrap());
     assert_eq!(bench.kept(), (1, 0, 1));

@@ -35,7 +35,7 @@ impl Client {
         let waiting = self.log.iter().skip(self.acknowledged);
         let messages = waiting.filter_map(|(_, content)| content.as_ref());
         messages.fold((0, 0), |(count, bytes), content| {
-            (count + 1, bytes + content.len())
+            (count + 1, bytes + content.len() + ENTRY_BYTES)
         })
     }
 
