@@ -27,7 +27,7 @@ use sovereign_relay_protocol::{
     limits::{GRACE_SECONDS, HEARTBEAT_SECONDS},
     signal::{
         close::CloseCode,
-        frame::{ClientFrame, Hello, ServerFrame, Welcome},
+        frame::{ClientFrame, Hello, Opaque, ServerFrame, Welcome},
     },
 };
 
@@ -322,6 +322,10 @@ impl<'a> Connection<'a> {
 
     fn on_text(&mut self, text: &Bytes) -> Result<(), End> {
         match parse(text)? {
+            // Its peer would get a longer frame than this one was, and may hold it to the same limit.
+            ClientFrame::Message { content, .. } if !self.has_room_for(&content) => {
+                return Err(CloseCode::TooLarge.into());
+            }
             ClientFrame::Message { n, content } => self.submit(Said::Message { n, content }),
             ClientFrame::Ack { seq } => self.submit(Said::Ack { seq }),
             ClientFrame::Bye { mood } => self.submit(Said::Bye { mood }),
@@ -331,6 +335,10 @@ impl<'a> Connection<'a> {
             ClientFrame::Pong | ClientFrame::Unknown => {}
         }
         Ok(())
+    }
+
+    fn has_room_for(&self, content: &Opaque) -> bool {
+        self.endpoint.sessions.limits().has_room_for(content)
     }
 
     fn submit(&mut self, said: Said) {

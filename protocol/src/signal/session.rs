@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{
-    frame::PeerState,
+    frame::{MESSAGE_ENVELOPE_BYTES, Opaque, PeerState},
     id::{SessionId, Slot},
 };
 use crate::{json::Object, limits, redacted::Redacted, time::UnixMillis};
@@ -159,7 +159,7 @@ impl Serialize for Tickets {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SessionLimits {
-    /// Longest frame.
+    /// Longest frame, in either direction.
     pub frame_bytes: usize,
     /// Most messages that wait for one receiver.
     pub mailbox_messages: usize,
@@ -169,6 +169,14 @@ pub struct SessionLimits {
     pub messages_per_second: u32,
     /// ... of which so many may come at once.
     pub burst: u32,
+}
+
+impl SessionLimits {
+    /// Whether a message may have this content: the relay's `msg` with it is never longer than a frame may be,
+    /// whatever its numbers. What is longer ends its sender's connection like any frame that is too long, 1009.
+    pub fn has_room_for(&self, content: &Opaque) -> bool {
+        content.json_bytes().saturating_add(MESSAGE_ENVELOPE_BYTES) <= self.frame_bytes
+    }
 }
 
 impl Default for SessionLimits {

@@ -1,7 +1,11 @@
 //! Clients that break the protocol or don't read.
 
 use futures_util::SinkExt as _;
-use sovereign_relay_protocol::{limits, signal::session::EndToEnd};
+use sovereign_relay_actors::session::port::SessionStore as _;
+use sovereign_relay_protocol::{
+    limits,
+    signal::{frame::MESSAGE_ENVELOPE_BYTES, session::EndToEnd},
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::{MaybeTlsStream, tungstenite::Message};
 
@@ -40,6 +44,46 @@ async fn a_frame_that_breaks_the_protocol_closes_its_socket_alone() {
         assert_eq!(peer.end().await, Ended::Closed(code.code()), "{text:.80}");
         a.message(number, "still here").await;
         assert_eq!(b.next_of("msg").await["seq"], number);
+    }
+}
+
+/// Of a message that is no longer than a frame may be, whatever `seq` and `gen` its receiver gets it with, but would be
+/// with one byte more. Shorter ones leave room for the numbers of here.
+#[actix_web::test]
+async fn content_that_fits_the_relays_frame_is_delivered_and_a_byte_more_is_too_large() {
+    let kit = Kit::start().await;
+    let most = limits::SIGNAL_FRAME_BYTES - MESSAGE_ENVELOPE_BYTES;
+    for (unit, bytes) in [("x", 1), ("\\", 2), ("\n", 2), ("\u{1}", 6), ("\u{e9}", 2)] {
+        let content =
+            |bytes_in_all: usize| unit.repeat(bytes_in_all / bytes) + &"x".repeat(bytes_in_all % bytes);
+        let session = kit.session().await;
+        let (mut a, _) = kit.join(session, "a", load(1)).await;
+        let (mut b, _) = kit.join(session, "b", load(2)).await;
+        for (n, length) in [(1, most - 1), (2, most)] {
+            let content = content(length);
+            a.message(n, &content).await;
+            assert_eq!(b.next_of("msg").await["d"], content, "{unit:?} {length}");
+        }
+        // The client's own frame is within the limit; only the relay's would not be.
+        let frame = json!({"t": "msg", "n": 3, "d": content(most + 1)}).to_string();
+        assert!(frame.len() < limits::SIGNAL_FRAME_BYTES);
+        a.send_text(&frame).await;
+        assert_eq!(
+            a.end().await,
+            Ended::Closed(CloseCode::TooLarge.code()),
+            "{unit:?}"
+        );
+        assert_eq!(
+            kit.store
+                .view(session, INSTANCE)
+                .await
+                .unwrap()
+                .unwrap()
+                .slots
+                .b
+                .queued,
+            2
+        );
     }
 }
 

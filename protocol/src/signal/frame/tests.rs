@@ -2,6 +2,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::{
+    redacted::Redacted,
+    signal::{
+        id::{ConnectionId, Role, Slot},
+        session::SessionLimits,
+    },
+    time::UnixMillis,
+};
 
 const TICKET: &str = "marked-ticket";
 
@@ -248,4 +256,68 @@ fn no_message_of_the_relay_has_more_around_its_content_than_is_reckoned_with() {
         content: Opaque::new(""),
     };
     assert_eq!(longest.to_text().len(), MESSAGE_ENVELOPE_BYTES);
+}
+
+#[test]
+fn content_is_bounded_by_the_longest_frame_that_it_can_become() {
+    let limits = SessionLimits::default();
+    for unit in [
+        "x",
+        "\"",
+        "\\",
+        "\n",
+        "\u{1}",
+        "\u{7f}",
+        "\u{e9}",
+        "\u{2028}",
+        "\u{1f600}",
+    ] {
+        let one = Opaque::new(unit).json_bytes();
+        let room = limits.frame_bytes - MESSAGE_ENVELOPE_BYTES;
+        let most = format!("{}{}", unit.repeat(room / one), "x".repeat(room % one));
+        for (content, has_room) in [
+            (most.chars().skip(1).collect(), true),
+            (most.clone(), true),
+            (format!("{most}x"), false),
+        ] {
+            let content = Opaque::new(content);
+            assert_eq!(limits.has_room_for(&content), has_room, "{unit:?}");
+            let relayed = ServerFrame::Message {
+                seq: u64::MAX,
+                generation: u32::MAX,
+                content,
+            };
+            assert_eq!(
+                relayed.to_text().len() <= limits.frame_bytes,
+                has_room,
+                "{unit:?}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn content_takes_as_many_bytes_as_it_says(text in "[\\x00-\\x7f\u{e9}\u{2028}\u{1f600}]{0,40}|.*") {
+        let content = Opaque::new(text);
+        prop_assert_eq!(serde_json::to_string(&content).unwrap().len(), content.json_bytes() + 2);
+    }
+
+    /// However a client escapes it.
+    #[test]
+    fn content_grows_no_longer_on_its_way(text in "[\\x00-\\x7f\u{e9}]{0,40}", escapes in any::<u64>()) {
+        let spelled: String = text.chars().enumerate().map(|(index, char)| {
+            if escapes >> (index % 64) & 1 == 1 || char < ' ' || "\"\\".contains(char) {
+                format!("\\u{:04x}", u32::from(char))
+            } else {
+                char.to_string()
+            }
+        }).collect();
+        let came = ClientFrame::parse(&format!(r#"{{"t":"msg","n":1,"d":"{spelled}"}}"#));
+        let Ok(ClientFrame::Message { content, .. }) = came else {
+            return Err(TestCaseError::fail(format!("{came:?}")));
+        };
+        prop_assert_eq!(content.expose(), text);
+        prop_assert!(content.json_bytes() <= spelled.len());
+    }
 }
