@@ -222,9 +222,16 @@ var SECRET_BYTES = 32;
 var LOAD_BYTES = 16;
 var PADDED_BYTES2 = [256, 512, 1024, 2048, 4096, 8192, 16384];
 var LOADS_MAX = 256;
+var HEAD_CHARS_MAX = "e1.".length + 22 + ".9007199254740991.".length;
+var TAG_BYTES2 = 16;
 var FRAME = /^e1\.([A-Za-z0-9_-]{22})\.([1-9][0-9]{0,15})\.([A-Za-z0-9_-]+)$/;
 function newSecret() {
   return randomBytes(SECRET_BYTES);
+}
+function sealedLength(text) {
+  const length = utf8(text).length;
+  const padded = PADDED_BYTES2.find((padded2) => length <= padded2);
+  return padded === void 0 ? void 0 : HEAD_CHARS_MAX + Math.ceil((padded + TAG_BYTES2) * 4 / 3);
 }
 var SignalSealer = class {
   #context;
@@ -440,7 +447,14 @@ var Effects = class {
 
 // src/frames.ts
 var SUBPROTOCOL = "sovereign.signal.v1";
-var FRAME_CHARS_MAX = 64 * 1024;
+var FRAME_CHARS_MAX = 1024 * 1024;
+var DEFAULT_LIMITS = {
+  frameBytes: 32 * 1024,
+  mailboxMessages: 256,
+  mailboxBytes: 512 * 1024,
+  messagesPerSecond: 20,
+  burst: 60
+};
 function writeFrame(frame) {
   return JSON.stringify(frame);
 }
@@ -645,7 +659,8 @@ var IceRequests = class {
 // src/inbox.ts
 var ACK_DELAY_MS = 100;
 var ACK_BATCH = 32;
-var UNPROCESSED_MAX = 512;
+var CHANGES_MAX = 256;
+var MAILBOX_MESSAGES_MAX = 65536;
 var Inbox = class {
   #started = false;
   #received = 0;
@@ -655,6 +670,7 @@ var Inbox = class {
   #at = 0;
   #ackAt = Infinity;
   #generation = 0;
+  #unprocessedMax = CHANGES_MAX;
   /** When the next acknowledgement is due. */
   get deadline() {
     return this.#ackAt;
@@ -665,7 +681,8 @@ var Inbox = class {
     return this.#processed;
   }
   /** Its welcome: the relay dropped everything up to `base`. False when some of that we never saw. */
-  welcomed(base, now) {
+  welcomed(base, { mailboxMessages }, now) {
+    this.#unprocessedMax = Math.min(mailboxMessages, MAILBOX_MESSAGES_MAX) + CHANGES_MAX;
     if (!this.#started) {
       this.#started = true;
       this.#received = base;
@@ -688,7 +705,7 @@ var Inbox = class {
     if (seq <= this.#received) {
       return "known";
     }
-    if (this.#received - this.#processed >= UNPROCESSED_MAX) {
+    if (this.#received - this.#processed >= this.#unprocessedMax) {
       return "flood";
     }
     this.#received = seq;
@@ -718,44 +735,94 @@ var Inbox = class {
   }
 };
 
+// src/pace.ts
+var Pace = class {
+  #intervalMs = 0;
+  #aheadMs = 0;
+  #fullAt = -Infinity;
+  constructor(limits) {
+    this.told(limits);
+  }
+  /** The relay said what it allows, perhaps something else than before. */
+  told({ messagesPerSecond, burst }) {
+    this.#intervalMs = 1e3 / Math.max(1, messagesPerSecond);
+    this.#aheadMs = this.#intervalMs * Math.max(0, burst - 2);
+  }
+  /** When the next message may go. */
+  get readyAt() {
+    return this.#fullAt - this.#aheadMs;
+  }
+  /** A message goes. */
+  take(now) {
+    this.#fullAt = Math.max(this.#fullAt, now) + this.#intervalMs;
+  }
+  /** The relay has none left before `until`: another page load of this slot had them. */
+  drained(until) {
+    this.#fullAt = Math.max(this.#fullAt, until + this.#aheadMs);
+  }
+};
+
 // src/outbox.ts
-var MESSAGES_MAX = 256;
+var MESSAGES_MAX = 4096;
+var BYTES_MAX = 8 * 1024 * 1024;
 var WINDOW = 32;
-var FRAME_BYTES = 32 * 1024;
+var AROUND_BYTES = '{"t":"msg","seq":18446744073709551615,"gen":4294967295,"d":""}'.length;
+var QUOTES_BYTES = 2;
 var Outbox = class {
   #waiting = [];
+  #pace = new Pace(DEFAULT_LIMITS);
+  #limits = DEFAULT_LIMITS;
+  #bytes = 0;
   #lastNumber = 0;
   #sentTo = 0;
   #heldUntil = -Infinity;
-  #frameBytes = FRAME_BYTES;
   /** Messages that the relay has not acknowledged. */
   get size() {
     return this.#waiting.length;
   }
+  /**
+   * How many messages may wait: as many as in the relay's mailbox, which is where they would wait otherwise. A smaller
+   * one than usual doesn't count: here a message too many is an error, and an offer with its candidates has to fit.
+   */
+  get capacity() {
+    return Math.min(Math.max(this.#limits.mailboxMessages, DEFAULT_LIMITS.mailboxMessages), MESSAGES_MAX);
+  }
+  /** Whether another message may be pushed. */
+  get isFull() {
+    const bytes = Math.min(Math.max(this.#limits.mailboxBytes, DEFAULT_LIMITS.mailboxBytes), BYTES_MAX);
+    return this.#waiting.length >= this.capacity || this.#bytes >= bytes;
+  }
+  /** Longest content that can pass, in bytes of JSON between its quotes. */
+  get longest() {
+    const { frameBytes, mailboxBytes } = this.#limits;
+    return Math.min(frameBytes - AROUND_BYTES, mailboxBytes);
+  }
   /** When something held back may go. */
   get deadline() {
-    return this.#waiting.length > 0 && this.#heldUntil > -Infinity ? this.#heldUntil : Infinity;
+    const waits = this.#sentTo < Math.min(this.#lastNumber, this.#windowEnd);
+    return waits ? Math.max(this.#heldUntil, this.#pace.readyAt) : Infinity;
   }
   /** Takes a message, or says why not. */
   push(d) {
-    const n = this.#lastNumber + 1;
-    const frame = writeFrame({ t: "msg", n, d });
-    if (utf8(frame).length > this.#frameBytes) {
+    const bytes = utf8(JSON.stringify(d)).length - QUOTES_BYTES;
+    if (bytes > this.longest) {
       return "too_large";
     }
-    if (this.#waiting.length >= MESSAGES_MAX) {
+    if (this.isFull) {
       return "outbox_full";
     }
-    this.#lastNumber = n;
-    this.#waiting.push({ n, frame });
+    this.#lastNumber += 1;
+    this.#bytes += bytes;
+    this.#waiting.push({ n: this.#lastNumber, frame: writeFrame({ t: "msg", n: this.#lastNumber, d }), bytes });
     return void 0;
   }
-  /** A new connection, on which the relay expects `next`. False when that can't be. */
+  /** A new connection, on which the relay expects `next` and allows this much. False when that can't be. */
   welcomed(next, limits) {
     if (next <= this.#storedTo || next > this.#lastNumber + 1) {
       return false;
     }
-    this.#frameBytes = limits.frameBytes;
+    this.#limits = limits;
+    this.#pace.told(limits);
     this.#heldUntil = -Infinity;
     this.#drop(next - 1);
     this.#sentTo = next - 1;
@@ -770,32 +837,43 @@ var Outbox = class {
     return true;
   }
   /** Nothing from `n` on was stored; it may come again at `until`. False when we have not sent that far. */
-  refused(n, until) {
+  refused(n, code, until) {
     if (n > this.#sentTo) {
       return false;
     }
     if (n > this.#storedTo) {
       this.#sentTo = n - 1;
       this.#heldUntil = until;
+      if (code === "rate_limited") {
+        this.#pace.drained(until);
+      }
     }
     return true;
   }
   /** The frames that may go now. They count as sent. */
   takeDue(now) {
-    if (now < this.#heldUntil) {
-      return [];
+    const due = [];
+    while (this.deadline <= now) {
+      const next = this.#waiting[this.#sentTo - this.#storedTo];
+      if (next === void 0) {
+        break;
+      }
+      this.#pace.take(now);
+      this.#sentTo = next.n;
+      due.push(next.frame);
     }
-    this.#heldUntil = -Infinity;
-    const to = this.#storedTo + WINDOW;
-    const due = this.#waiting.filter(({ n }) => n > this.#sentTo && n <= to);
-    this.#sentTo = due.at(-1)?.n ?? this.#sentTo;
-    return due.map(({ frame }) => frame);
+    return due;
   }
   get #storedTo() {
     return this.#lastNumber - this.#waiting.length;
   }
+  get #windowEnd() {
+    return this.#storedTo + Math.min(WINDOW, Math.max(1, this.#limits.mailboxMessages));
+  }
   #drop(upTo) {
-    this.#waiting.splice(0, Math.max(0, upTo - this.#storedTo));
+    for (const { bytes } of this.#waiting.splice(0, Math.max(0, upTo - this.#storedTo))) {
+      this.#bytes -= bytes;
+    }
   }
 };
 
@@ -842,6 +920,10 @@ var SignalCore = class {
   /** Messages that the relay has not acknowledged. */
   get unacknowledged() {
     return this.#outbox.size;
+  }
+  /** What may be sent. */
+  get room() {
+    return this.#outbox;
   }
   /** Begins. */
   start(now) {
@@ -959,7 +1041,7 @@ var SignalCore = class {
   #welcomed(frame, now) {
     const resumed = this.#slot !== void 0;
     const sameSlot = !resumed || this.#slot === frame.slot;
-    const inStep = this.#outbox.welcomed(frame.next, frame.limits) && this.#inbox.welcomed(frame.base, now);
+    const inStep = this.#outbox.welcomed(frame.next, frame.limits) && this.#inbox.welcomed(frame.base, frame.limits, now);
     if (!sameSlot || !inStep) {
       this.#outOfStep();
       return;
@@ -1035,7 +1117,7 @@ var SignalCore = class {
   #refused(frame, now) {
     this.#effects.emit({ type: "refused", code: frame.code, retryMs: frame.retryMs });
     if (frame.n !== void 0) {
-      this.#settle(this.#outbox.refused(frame.n, now + frame.retryMs), now);
+      this.#settle(this.#outbox.refused(frame.n, frame.code, now + frame.retryMs), now);
     }
   }
   #settle(plausible, now) {
@@ -1179,7 +1261,9 @@ function sealedEnvelope(secret, sessionId, slot) {
   const sealer = new SignalSealer({ secret, sessionId }, slot);
   const opener = new SignalOpener({ secret, sessionId }, slot);
   return {
-    wrap: (text) => sealer.seal(text),
+    async wrap(text, longest) {
+      return (sealedLength(text) ?? Infinity) > longest ? void 0 : sealer.seal(text);
+    },
     async unwrap(d) {
       const opened = await opener.open(d);
       if (!opened.ok) {
@@ -1191,7 +1275,7 @@ function sealedEnvelope(secret, sessionId, slot) {
 }
 function plainEnvelope() {
   return {
-    // A lone surrogate would be refused by the relay.
+    // A lone surrogate would be refused by the relay. What is too long the outbox tells, by its length in JSON.
     wrap: (text) => Promise.resolve(fromUtf8(utf8(text))),
     unwrap: (d, generation) => Promise.resolve(unwrapped(d, generation, 0))
   };
@@ -1423,7 +1507,7 @@ var Session = class extends Emitter {
     if (this.#state === "closed") {
       throw new SendError("closed");
     }
-    if (this.pending >= MESSAGES_MAX) {
+    if (this.pending >= this.#core.room.capacity) {
       throw new SendError("outbox_full");
     }
     this.#unsealed += 1;
@@ -1446,7 +1530,10 @@ var Session = class extends Emitter {
       if (envelope === void 0) {
         throw new SendError("closed");
       }
-      const d = await envelope.wrap(text);
+      if (this.#core.room.isFull) {
+        throw new SendError("outbox_full");
+      }
+      const d = await envelope.wrap(text, this.#core.room.longest);
       if (d === void 0) {
         throw new SendError("too_large");
       }

@@ -75,6 +75,11 @@ export class SignalCore {
     return this.#outbox.size;
   }
 
+  /** What may be sent. */
+  get room(): Pick<Outbox, "capacity" | "isFull" | "longest"> {
+    return this.#outbox;
+  }
+
   /** Begins. */
   start(now: number): Effect[] {
     if (this.#phase.name === "new") {
@@ -202,7 +207,7 @@ export class SignalCore {
   #welcomed(frame: WelcomeFrame, now: number): void {
     const resumed = this.#slot !== undefined;
     const sameSlot = !resumed || this.#slot === frame.slot;
-    const inStep = this.#outbox.welcomed(frame.next, frame.limits) && this.#inbox.welcomed(frame.base, now);
+    const inStep = this.#outbox.welcomed(frame.next, frame.limits) && this.#inbox.welcomed(frame.base, frame.limits, now);
     if (!sameSlot || !inStep) {
       this.#outOfStep();
       return;
@@ -282,7 +287,7 @@ export class SignalCore {
   #refused(frame: ServerFrame & { t: "err" }, now: number): void {
     this.#effects.emit({ type: "refused", code: frame.code, retryMs: frame.retryMs });
     if (frame.n !== undefined) {
-      this.#settle(this.#outbox.refused(frame.n, now + frame.retryMs), now);
+      this.#settle(this.#outbox.refused(frame.n, frame.code, now + frame.retryMs), now);
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { ViolationReason } from "./core-types.js";
 import { fromUtf8, utf8 } from "./bytes.js";
-import { SignalOpener, SignalSealer, type Slot } from "./signal-seal.js";
+import { SignalOpener, SignalSealer, sealedLength, type Slot } from "./signal-seal.js";
 
 /** One signaling message. The relay sees none of it. */
 export interface SignalMessage {
@@ -26,8 +26,8 @@ export type Unwrapped =
 
 /** Between messages and what the relay carries. */
 export interface Envelope {
-  /** `undefined` when the message is too large. */
-  wrap(text: string): Promise<string | undefined>;
+  /** `undefined` when the message would be longer than this. */
+  wrap(text: string, longest: number): Promise<string | undefined>;
   /** `generation` is what the relay says of the sender. */
   unwrap(d: string, generation: number): Promise<Unwrapped>;
 }
@@ -47,7 +47,10 @@ export function sealedEnvelope(secret: Uint8Array, sessionId: string, slot: Slot
   const sealer = new SignalSealer({ secret, sessionId }, slot);
   const opener = new SignalOpener({ secret, sessionId }, slot);
   return {
-    wrap: (text) => sealer.seal(text),
+    async wrap(text, longest) {
+      // Looked at before: a message that is sealed and not sent would be missed by the peer.
+      return (sealedLength(text) ?? Infinity) > longest ? undefined : sealer.seal(text);
+    },
     async unwrap(d) {
       const opened = await opener.open(d);
       if (!opened.ok) {
@@ -61,7 +64,7 @@ export function sealedEnvelope(secret: Uint8Array, sessionId: string, slot: Slot
 /** As it is, for sessions where both sides want that. The relay can read and change everything. */
 export function plainEnvelope(): Envelope {
   return {
-    // A lone surrogate would be refused by the relay.
+    // A lone surrogate would be refused by the relay. What is too long the outbox tells, by its length in JSON.
     wrap: (text) => Promise.resolve(fromUtf8(utf8(text))),
     unwrap: (d, generation) => Promise.resolve(unwrapped(d, generation, 0)),
   };

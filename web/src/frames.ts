@@ -7,8 +7,8 @@ import type { Slot } from "./signal-seal.js";
 
 /** The WebSocket subprotocol. */
 export const SUBPROTOCOL = "sovereign.signal.v1";
-/** Longest frame read: twice what the relay may send, so that a few unknown fields do no harm. */
-const FRAME_CHARS_MAX = 64 * 1024;
+/** Longest frame read: the most that an operator may let a relay take. */
+const FRAME_CHARS_MAX = 1024 * 1024;
 
 /** Perfect negotiation: on a collision of offers the polite side gives way. */
 export type Role = "impolite" | "polite";
@@ -30,6 +30,15 @@ export interface SessionLimits {
   readonly messagesPerSecond: number;
   readonly burst: number;
 }
+
+/** Those of a relay whose operator changed nothing; they hold until a welcome brings the relay's own. */
+export const DEFAULT_LIMITS: SessionLimits = {
+  frameBytes: 32 * 1024,
+  mailboxMessages: 256,
+  mailboxBytes: 512 * 1024,
+  messagesPerSecond: 20,
+  burst: 60,
+};
 
 /** A STUN or TURN server in the shape that `RTCPeerConnection` takes. */
 export interface IceServer {

@@ -7,12 +7,16 @@
  * Invariant: every seq is handed on once and in order, and generations of the peer never go back.
  */
 
+import type { SessionLimits } from "./frames.js";
+
 /** Acknowledgements wait this long for company. The contract allows 200 ms. */
 const ACK_DELAY_MS = 100;
 /** So many are acknowledged at once, whatever the delay. */
 const ACK_BATCH = 32;
-/** An honest relay has 256 messages for us at most, and a change of generation now and then. */
-const UNPROCESSED_MAX = 512;
+/** An honest relay has a mailbox of messages for us at most, and a change of generation now and then. */
+const CHANGES_MAX = 256;
+/** The largest mailbox that an operator may set. */
+const MAILBOX_MESSAGES_MAX = 65_536;
 
 /**
  * `new`: hand it on. `restart`: likewise, and a page load of the peer took another's place just before it. `stale`: of
@@ -30,6 +34,7 @@ export class Inbox {
   #at = 0;
   #ackAt = Infinity;
   #generation = 0;
+  #unprocessedMax = CHANGES_MAX;
 
   /** When the next acknowledgement is due. */
   get deadline(): number {
@@ -43,7 +48,8 @@ export class Inbox {
   }
 
   /** Its welcome: the relay dropped everything up to `base`. False when some of that we never saw. */
-  welcomed(base: number, now: number): boolean {
+  welcomed(base: number, { mailboxMessages }: SessionLimits, now: number): boolean {
+    this.#unprocessedMax = Math.min(mailboxMessages, MAILBOX_MESSAGES_MAX) + CHANGES_MAX;
     if (!this.#started) {
       this.#started = true;
       this.#received = base;
@@ -67,7 +73,7 @@ export class Inbox {
     if (seq <= this.#received) {
       return "known";
     }
-    if (this.#received - this.#processed >= UNPROCESSED_MAX) {
+    if (this.#received - this.#processed >= this.#unprocessedMax) {
       return "flood";
     }
     this.#received = seq;

@@ -14,7 +14,6 @@ import type { ClosedEvent, ConnectionState, CoreEvent, Delivery, Effect, Welcome
 import { Emitter } from "./emitter.js";
 import { plainEnvelope, sealedEnvelope, writeMessage, type Envelope, type SignalMessage } from "./envelope.js";
 import type { IceServer, Mood, PresenceState } from "./frames.js";
-import { MESSAGES_MAX } from "./outbox.js";
 import { realPlatform, type Platform } from "./platform.js";
 import { SendError, type SessionEvents, type SessionOptions } from "./session-types.js";
 import { SECRET_BYTES, type Slot } from "./signal-seal.js";
@@ -118,7 +117,7 @@ export class Session extends Emitter<SessionEvents> {
     if (this.#state === "closed") {
       throw new SendError("closed");
     }
-    if (this.pending >= MESSAGES_MAX) {
+    if (this.pending >= this.#core.room.capacity) {
       throw new SendError("outbox_full");
     }
     this.#unsealed += 1;
@@ -144,7 +143,10 @@ export class Session extends Emitter<SessionEvents> {
       if (envelope === undefined) {
         throw new SendError("closed");
       }
-      const d = await envelope.wrap(text);
+      if (this.#core.room.isFull) {
+        throw new SendError("outbox_full");
+      }
+      const d = await envelope.wrap(text, this.#core.room.longest);
       if (d === undefined) {
         throw new SendError("too_large");
       }

@@ -22,6 +22,10 @@ const LOAD_BYTES = 16;
 const PADDED_BYTES = [256, 512, 1024, 2048, 4096, 8192, 16384];
 /** A session lives 10 minutes with at most 10 loads a minute of each slot; more than this is no honest peer. */
 const LOADS_MAX = 256;
+/** Before the ciphertext: `e1.`, r and the longest counter. */
+const HEAD_CHARS_MAX = "e1.".length + 22 + ".9007199254740991.".length;
+/** What AES-GCM adds to a text. */
+const TAG_BYTES = 16;
 const FRAME = /^e1\.([A-Za-z0-9_-]{22})\.([1-9][0-9]{0,15})\.([A-Za-z0-9_-]+)$/;
 
 /** A side of the session. */
@@ -52,6 +56,13 @@ export type Opened =
 /** A new end-to-end secret k. */
 export function newSecret(): Uint8Array {
   return randomBytes(SECRET_BYTES);
+}
+
+/** How long a text is once it is sealed, at most; `undefined` when it is longer than the longest padding. */
+export function sealedLength(text: string): number | undefined {
+  const length = utf8(text).length;
+  const padded = PADDED_BYTES.find((padded) => length <= padded);
+  return padded === undefined ? undefined : HEAD_CHARS_MAX + Math.ceil(((padded + TAG_BYTES) * 4) / 3);
 }
 
 /** Seals what one page load sends. */

@@ -47,7 +47,7 @@ test("a refusal holds everything from its n on until the delay is over, with fiv
   for (const d of ["1", "2", "3", "4", "5", "6"]) {
     bench.send(d);
   }
-  bench.forget().hear({ t: "err", code: "rate_limited", n: 1, retryMs: 800 }).send("7").pass(799);
+  bench.forget().hear({ t: "err", code: "unavailable", n: 1, retryMs: 800 }).send("7").pass(799);
   assert.deepEqual(bench.numbers, []);
   bench.pass(1);
   assert.deepEqual(bench.numbers, [1, 2, 3, 4, 5, 6, 7]);

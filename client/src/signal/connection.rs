@@ -2,11 +2,11 @@
 //! business. [`super::session::Session`] puts sealing and typed messages on top; that is what most callers want.
 
 use sovereign_relay_protocol::{
-    limits,
     redacted::Redacted,
     signal::{
-        frame::{ClientFrame, Mood, Opaque},
+        frame::{Mood, Opaque},
         id::ConnectionId,
+        session::SessionLimits,
     },
 };
 use thiserror::Error;
@@ -19,6 +19,7 @@ use super::{
     core::{Core, Identity, events::Delivery},
     dial::Dialer,
     event::{ConnectionEvent, Ended},
+    limits::fits,
     shell::{Ends, Order, Outgoing, Shell},
 };
 use crate::{
@@ -46,6 +47,7 @@ pub struct Connection {
 pub struct Sender {
     messages: mpsc::Sender<Outgoing>,
     orders: mpsc::Sender<Order>,
+    limits: watch::Receiver<SessionLimits>,
 }
 
 /// A message was not sent.
@@ -54,25 +56,32 @@ pub enum SendError {
     /// The connection has ended.
     #[error("the connection has ended")]
     Ended,
-    /// It makes a frame that is longer than a relay takes.
+    /// It is longer than this relay takes; before the first welcome, than relays take by default.
     #[error("the message is too large")]
     TooLarge,
 }
 
-/// The relay will never say that it stored the message: the connection ended before. It may have.
+/// The relay will never say that it stored the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[error("the connection ended before the relay acknowledged the message")]
-pub struct NotStored;
+pub enum NotStored {
+    /// The connection ended before. The relay may have stored it.
+    #[error("the connection ended before the relay acknowledged the message")]
+    Ended,
+    /// The relay's welcome showed that it takes no message as long as this one, which was in line already. It was not
+    /// sent.
+    #[error("the message is longer than this relay takes")]
+    TooLarge,
+}
 
 /// Tells when the relay has stored a message. Who doesn't care drops it.
 #[must_use = "dropping a receipt is fine, but say so with `let _ =`"]
 #[derive(Debug)]
-pub struct Receipt(oneshot::Receiver<()>);
+pub struct Receipt(oneshot::Receiver<Result<(), NotStored>>);
 
 impl Receipt {
     /// Waits until the relay has stored the message: from then on the peer gets it even if this side is gone.
     pub async fn stored(self) -> Result<(), NotStored> {
-        self.0.await.map_err(|_| NotStored)
+        self.0.await.unwrap_or(Err(NotStored::Ended))
     }
 }
 
@@ -90,15 +99,21 @@ impl Connection {
         let (orders, orders_end) = mpsc::channel(ORDERS);
         let (processed, processed_end) = watch::channel(0);
         let (events_end, events) = mpsc::channel(1);
+        let (limits_end, limits) = watch::channel(core.limits());
         let ends = Ends {
             messages: messages_end,
             orders: orders_end,
             processed: processed_end,
             events: events_end,
+            limits: limits_end,
         };
         let shell = Shell::new(core, clock, dialer, ends);
         Ok(Self {
-            sender: Sender { messages, orders },
+            sender: Sender {
+                messages,
+                orders,
+                limits,
+            },
             events,
             processed,
             task: Task(tokio::spawn(shell.run())),
@@ -143,8 +158,16 @@ impl Sender {
     /// Sends; returns when the message is in line, which waits when the relay is far behind. Cancel-safe: a message is
     /// in line or it isn't.
     pub async fn send(&self, content: Opaque) -> Result<Receipt, SendError> {
-        check_size(&content)?;
-        Ok(self.place().await?.send(content))
+        let place = self.place().await?;
+        if !fits(&content, &self.limits()) {
+            return Err(SendError::TooLarge);
+        }
+        Ok(place.send(content))
+    }
+
+    /// What the relay allows; before its first welcome, what relays allow by default.
+    pub fn limits(&self) -> SessionLimits {
+        *self.limits.borrow()
     }
 
     /// The network may have changed: a wait for the next dial is over, and an open connection has to prove itself.
@@ -181,18 +204,6 @@ impl Place<'_> {
         self.0.send(Outgoing { content, stored });
         Receipt(receipt)
     }
-}
-
-fn check_size(content: &Opaque) -> Result<(), SendError> {
-    // JSON makes at most six bytes of one, and the rest of the frame is short.
-    if content.len() * 6 + 64 <= limits::SIGNAL_FRAME_BYTES {
-        return Ok(());
-    }
-    let content = content.clone();
-    let frame = ClientFrame::Message { n: u64::MAX, content }.to_text();
-    (frame.len() <= limits::SIGNAL_FRAME_BYTES)
-        .then_some(())
-        .ok_or(SendError::TooLarge)
 }
 
 /// The shell's task, which ends with its owner.

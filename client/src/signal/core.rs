@@ -15,7 +15,8 @@ mod frames;
 mod ice;
 mod inbox;
 mod liveness;
-mod outbox;
+pub(crate) mod outbox;
+mod pace;
 mod presence;
 mod transmit;
 
@@ -28,6 +29,7 @@ use sovereign_relay_protocol::{
         close::{CloseCode, Next},
         frame::{Mood, Opaque},
         id::{ConnectionId, Slot},
+        session::SessionLimits,
     },
 };
 
@@ -37,7 +39,7 @@ use self::{
     ice::IceRequests,
     inbox::Inbox,
     liveness::{Liveness, Pulse},
-    outbox::Outbox,
+    outbox::{Outbox, TooLarge},
     presence::Presence,
 };
 use super::event::{ConnectionEvent, Ended, Interruption};
@@ -185,6 +187,16 @@ impl Core {
         self.outbox.stored()
     }
 
+    /// What the relay allows, as far as it said so.
+    pub(crate) fn limits(&self) -> SessionLimits {
+        self.outbox.limits()
+    }
+
+    /// The n of a message that turned out to be longer than the relay takes. Those behind it move up by one.
+    pub(crate) fn take_dropped(&mut self) -> Option<u64> {
+        self.outbox.take_dropped()
+    }
+
     /// When [`Core::tick`] has to be called next, if nothing happens before.
     pub(crate) fn deadline(&self, now: Duration) -> Option<Duration> {
         let leave = self.leaving.as_ref().map(|leaving| leaving.until);
@@ -264,7 +276,7 @@ impl Core {
     }
 
     /// Queues a message and gives its n.
-    pub(crate) fn send(&mut self, content: Opaque) -> u64 {
+    pub(crate) fn send(&mut self, content: Opaque) -> Result<u64, TooLarge> {
         self.outbox.push(content)
     }
 

@@ -9,10 +9,11 @@ use sovereign_relay_protocol::signal::{
     frame::Opaque,
     id::{SessionId, Slot},
     seal::{OpenError, Opener, SealError, Sealer, SessionSecret},
+    session::SessionLimits,
 };
 use thiserror::Error;
 
-use super::message::Message;
+use super::{limits::fits_sealed, message::Message};
 
 /// A message of the relay's that was not taken. None of these comes from an honest relay and an honest peer but
 /// [`Rejection::StaleAnswer`].
@@ -50,8 +51,17 @@ impl Sealing {
     }
 
     /// Seals a message and hands it to `queue` before the next one can be sealed: the peer takes them in that order only.
-    pub(crate) fn seal<T>(&self, message: &Message, queue: impl FnOnce(Opaque) -> T) -> Result<T, SealError> {
+    /// One that can't pass is not sealed: the peer would miss it.
+    pub(crate) fn seal<T>(
+        &self,
+        message: &Message,
+        limits: &SessionLimits,
+        queue: impl FnOnce(Opaque) -> T,
+    ) -> Result<T, SealError> {
         let json = message.to_json();
+        if !fits_sealed(json.len(), limits) {
+            return Err(SealError::TooLarge);
+        }
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let sealed = said.sealer.seal(&json)?;
         if let Message::Offer { negotiation, .. } = message {

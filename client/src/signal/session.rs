@@ -209,7 +209,7 @@ impl SessionSender {
     pub async fn send(&self, message: &Message) -> Result<Receipt, SendError> {
         let place = self.sender.place().await?;
         self.sealing
-            .seal(message, |sealed| place.send(sealed))
+            .seal(message, &self.sender.limits(), |sealed| place.send(sealed))
             .map_err(|error| match error {
                 SealError::TooLarge => SendError::TooLarge,
                 SealError::Exhausted => SendError::Ended,

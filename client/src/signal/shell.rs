@@ -14,11 +14,13 @@ use futures_util::future::BoxFuture;
 use sovereign_relay_protocol::signal::{
     close::CloseCode,
     frame::{Mood, Opaque},
+    session::SessionLimits,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
-    core::{Core, Effect, events::Delivery},
+    connection::NotStored,
+    core::{Core, Effect, events::Delivery, outbox::TooLarge},
     dial::{DialError, Dialer},
     socket::{Socket, SocketEvent},
 };
@@ -27,9 +29,11 @@ use crate::clock::Clock;
 /// A message on its way into the outbox.
 pub(super) struct Outgoing {
     pub(super) content: Opaque,
-    /// Told once the relay has stored it; dropped if it never will.
-    pub(super) stored: oneshot::Sender<()>,
+    /// Told once the relay has stored it, or can't; dropped when nobody will know.
+    pub(super) stored: Stored,
 }
+
+type Stored = oneshot::Sender<Result<(), NotStored>>;
 
 /// What the application asks for beside sending.
 pub(super) enum Order {
@@ -45,6 +49,8 @@ pub(super) struct Ends {
     /// Highest seq that the application took.
     pub(super) processed: watch::Receiver<u64>,
     pub(super) events: mpsc::Sender<Delivery>,
+    /// What the relay allows.
+    pub(super) limits: watch::Sender<SessionLimits>,
 }
 
 pub(super) struct Shell {
@@ -57,7 +63,7 @@ pub(super) struct Shell {
     sending: bool,
     /// Whether the core had nothing to transmit when it was last asked.
     idle: bool,
-    receipts: VecDeque<(u64, oneshot::Sender<()>)>,
+    receipts: VecDeque<(u64, Stored)>,
 }
 
 enum Wire {
@@ -103,6 +109,7 @@ impl Shell {
                 input => self.take(input),
             }
             self.obey().await;
+            self.tell_limits();
             self.settle_receipts();
         }
     }
@@ -194,8 +201,11 @@ impl Shell {
     }
 
     fn queue(&mut self, Outgoing { content, stored }: Outgoing) {
-        let n = self.core.send(content);
-        self.receipts.push_back((n, stored));
+        match self.core.send(content) {
+            Ok(n) => self.receipts.push_back((n, stored)),
+            // It was measured by the limits of the welcome before.
+            Err(TooLarge) => drop(stored.send(Err(NotStored::TooLarge))),
+        }
     }
 
     /// Nothing more is taken than what is in the channel, which is short.
@@ -227,13 +237,37 @@ impl Shell {
         }
     }
 
+    /// Before the application hears of the welcome that brought them.
+    fn tell_limits(&self) {
+        let limits = self.core.limits();
+        self.ends.limits.send_if_modified(|told| {
+            let changed = *told != limits;
+            *told = limits;
+            changed
+        });
+    }
+
     fn settle_receipts(&mut self) {
+        while let Some(dropped) = self.core.take_dropped() {
+            self.refuse(dropped);
+        }
         let stored = self.core.stored();
         while self.receipts.front().is_some_and(|(n, _)| *n <= stored) {
             if let Some((_, receipt)) = self.receipts.pop_front() {
                 // Not everybody waits for it.
-                let _ = receipt.send(());
+                let _ = receipt.send(Ok(()));
             }
+        }
+    }
+
+    /// Those behind it move up by one.
+    fn refuse(&mut self, dropped: u64) {
+        let index = self.receipts.partition_point(|(n, _)| *n < dropped);
+        if let Some((_, receipt)) = self.receipts.remove(index) {
+            let _ = receipt.send(Err(NotStored::TooLarge));
+        }
+        for (n, _) in self.receipts.iter_mut().skip(index) {
+            *n -= 1;
         }
     }
 }

@@ -66,7 +66,7 @@ async fn a_final_close_code_is_told_once_and_nothing_can_be_sent_after_it() {
     let ended = Event::Ended(Ended::Closed(CloseCode::SessionOver));
     assert_eq!(soon(session.next()).await, Some(ended));
     assert_eq!(soon(session.next()).await, None);
-    assert_eq!(soon(receipt.stored()).await, Err(NotStored));
+    assert_eq!(soon(receipt.stored()).await, Err(NotStored::Ended));
     assert_eq!(soon(sender.send(&note())).await.unwrap_err(), SendError::Ended);
     assert_eq!(soon(session.close(Mood::Failed)).await, Ended::Left);
 }

@@ -12,6 +12,7 @@
 
 mod ending;
 mod hostile;
+mod limits;
 mod lost;
 mod server;
 mod steady;

@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 use sovereign_relay_client::{
     protocol::{
         platform::Platform,
-        signal::frame::{Mood, PeerState},
+        signal::frame::{Mood, Opaque, PeerState},
     },
     signal::{
+        connection::SendError,
+        event::ConnectionEvent,
         invitation::{Invitation, new_secret},
         message::{Candidate, Message},
         session::{Event, Options, Session},
@@ -92,7 +94,7 @@ async fn next_message(session: &mut Session) -> Message {
     loop {
         match timeout(DEADLINE, session.next()).await.expect("something comes") {
             Some(Event::Message(message)) => return message,
-            Some(Event::Peer(_) | Event::Connected(_)) => {}
+            Some(Event::Peer(_) | Event::Connected(_) | Event::Delayed { .. }) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -115,10 +117,53 @@ fn note(number: u64) -> Message {
     }
 }
 
-/// Both slots once each: roles, sealing and order differ by slot.
 #[tokio::test]
 async fn the_rust_and_the_typescript_client_understand_each_other_in_both_slots() {
-    let relay = Relay::start(RelayOptions::new()).await;
+    understand_each_other(&Relay::start(RelayOptions::new()).await).await;
+}
+
+#[tokio::test]
+async fn both_clients_keep_to_the_limits_of_an_operator_who_allows_little() {
+    understand_each_other(&Relay::start(small()).await).await;
+}
+
+#[tokio::test]
+async fn a_client_lets_pass_what_the_relay_does_and_refuses_what_would_end_the_session() {
+    let relay = Relay::start(small()).await;
+    let session = relay.open_session(&relay.enroll().await).await;
+    let mut a = session.open("a", &session.url);
+    let mut b = session.open("b", &session.url);
+    let welcomed = timeout(DEADLINE, a.next()).await.expect("a welcome");
+    assert!(matches!(welcomed, Some(ConnectionEvent::Connected { .. })));
+    let around = r#"{"t":"msg","seq":18446744073709551615,"gen":4294967295,"d":""}"#.len();
+    let longest = 24 * 1024 - around;
+    let content = |length| Opaque::new("x".repeat(length));
+    assert_eq!(
+        a.send(content(longest + 1)).await.unwrap_err(),
+        SendError::TooLarge
+    );
+    a.send(content(longest)).await.unwrap().stored().await.unwrap();
+    let heard = async {
+        loop {
+            if let Some(ConnectionEvent::Message { content, .. }) = b.next().await {
+                return content.len();
+            }
+        }
+    };
+    assert_eq!(timeout(DEADLINE, heard).await.expect("the message"), longest);
+}
+
+fn small() -> RelayOptions {
+    RelayOptions::new()
+        .set("RELAY_SIGNAL_FRAME_BYTES", "24KiB")
+        .set("RELAY_SIGNAL_MAILBOX_BYTES", "24KiB")
+        .set("RELAY_SIGNAL_MAILBOX_MESSAGES", "3")
+        .set("RELAY_SIGNAL_MESSAGES_PER_SECOND", "10")
+        .set("RELAY_SIGNAL_BURST", "3")
+}
+
+/// Both slots once each: roles, sealing and order differ by slot.
+async fn understand_each_other(relay: &Relay) {
     let instance = relay.enroll().await;
     for (ours, theirs) in [("a", "b"), ("b", "a")] {
         let made = relay.session(&instance, json!({})).await;

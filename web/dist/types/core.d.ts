@@ -14,7 +14,7 @@
  */
 import type { CoreOptions, Effect } from "./core-types.js";
 import { type Mood } from "./frames.js";
-import { type OutboxFault } from "./outbox.js";
+import { Outbox, type OutboxFault } from "./outbox.js";
 export declare class SignalCore {
     #private;
     constructor(options: CoreOptions);
@@ -22,6 +22,8 @@ export declare class SignalCore {
     get deadline(): number;
     /** Messages that the relay has not acknowledged. */
     get unacknowledged(): number;
+    /** What may be sent. */
+    get room(): Pick<Outbox, "capacity" | "isFull" | "longest">;
     /** Begins. */
     start(now: number): Effect[];
     /** The socket of this dial is open. */

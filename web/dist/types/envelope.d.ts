@@ -25,8 +25,8 @@ export type Unwrapped = {
 };
 /** Between messages and what the relay carries. */
 export interface Envelope {
-    /** `undefined` when the message is too large. */
-    wrap(text: string): Promise<string | undefined>;
+    /** `undefined` when the message would be longer than this. */
+    wrap(text: string, longest: number): Promise<string | undefined>;
     /** `generation` is what the relay says of the sender. */
     unwrap(d: string, generation: number): Promise<Unwrapped>;
 }

@@ -21,6 +21,8 @@ export interface SessionLimits {
     readonly messagesPerSecond: number;
     readonly burst: number;
 }
+/** Those of a relay whose operator changed nothing; they hold until a welcome brings the relay's own. */
+export declare const DEFAULT_LIMITS: SessionLimits;
 /** A STUN or TURN server in the shape that `RTCPeerConnection` takes. */
 export interface IceServer {
     readonly urls: string | string[];

@@ -6,6 +6,7 @@
  *
  * Invariant: every seq is handed on once and in order, and generations of the peer never go back.
  */
+import type { SessionLimits } from "./frames.js";
 /**
  * `new`: hand it on. `restart`: likewise, and a page load of the peer took another's place just before it. `stale`: of
  * a generation that was replaced. `known`: it comes again after a resume, since it wasn't acknowledged. `repeated` and
@@ -19,7 +20,7 @@ export declare class Inbox {
     /** For the hello of a new connection: the highest seq that the application is done with. */
     greet(): number;
     /** Its welcome: the relay dropped everything up to `base`. False when some of that we never saw. */
-    welcomed(base: number, now: number): boolean;
+    welcomed(base: number, { mailboxMessages }: SessionLimits, now: number): boolean;
     /** Something with this number came from this generation of the peer; `announced`: it tells of the generation. */
     arrived(seq: number, generation: number, announced: boolean): Arrival;
     /** The application is done with `seq` and all before it. */

@@ -37,6 +37,8 @@ export type Opened = {
 };
 /** A new end-to-end secret k. */
 export declare function newSecret(): Uint8Array;
+/** How long a text is once it is sealed, at most; `undefined` when it is longer than the longest padding. */
+export declare function sealedLength(text: string): number | undefined;
 /** Seals what one page load sends. */
 export declare class SignalSealer {
     #private;

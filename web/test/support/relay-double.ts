@@ -1,6 +1,6 @@
 /**
- * A relay in memory: one session of `sovereign.signal.v1` with its two mailboxes, as the contract has it, without
- * limits. Tests cut its connections, refuse dials, and put a hostile hand between mailbox and wire.
+ * A relay in memory: one session of `sovereign.signal.v1` with its two mailboxes, as the contract has it. Of the limits
+ * it announces it enforces the length of frames, in both directions. Tests cut its connections, refuse dials, and put a hostile hand between mailbox and wire.
  */
 import { LIMITS, type Frame } from "./bench.js";
 
@@ -35,6 +35,7 @@ class Slot {
 export class RelayDouble {
   readonly slots = { a: new Slot(), b: new Slot() };
   iceServers: unknown[] = [];
+  limits = LIMITS;
   /** Refuses this many messages before it stores the next. */
   refuseNext = 0;
   /** Cuts the connection after storing, before the acknowledgement. */
@@ -123,7 +124,7 @@ export class RelayDouble {
       expiresAt: "2030-01-01T00:00:00Z",
       graceSeconds: 30,
       heartbeatSeconds: 25,
-      limits: LIMITS,
+      limits: this.limits,
       iceServers: this.iceServers,
     });
     slot.state = "online";
@@ -140,6 +141,11 @@ export class RelayDouble {
   #frame(name: SlotName, frame: Frame): void {
     const slot = this.slots[name];
     slot.heard.push(frame);
+    const delivered = { t: "msg", seq: slot.next, gen: slot.gen, d: frame["d"] };
+    if ([frame, delivered].some((either) => Buffer.byteLength(JSON.stringify(either)) > this.limits.frameBytes)) {
+      this.cut(name, 1009);
+      return;
+    }
     switch (frame.t) {
       case "msg":
         this.#message(name, frame["n"] as number, frame["d"] as string);

@@ -43,7 +43,8 @@ impl Core {
     fn welcomed(&mut self, welcome: Welcome, now: Duration) {
         let resumed = self.slot.is_some();
         let same_slot = self.slot.is_none_or(|slot| slot == welcome.slot);
-        let in_step = self.outbox.welcomed(welcome.next).is_ok() && self.inbox.welcomed(welcome.base, now);
+        let in_step = self.outbox.welcomed(welcome.next, welcome.limits).is_ok()
+            && self.inbox.welcomed(welcome.base, now);
         if !same_slot || !in_step {
             self.end(Ended::OutOfStep, Some(CloseCode::OutOfStep));
             return;
@@ -84,7 +85,7 @@ impl Core {
             ServerFrame::Err { code, n, retry_ms } => {
                 let retry_in = Duration::from_millis(retry_ms).min(RETRY_MAX);
                 self.events.tell(ConnectionEvent::Delayed { code, retry_in });
-                let outcome = self.outbox.refused(n, now + retry_in);
+                let outcome = self.outbox.refused(n, code, now + retry_in);
                 self.settle(outcome, now);
             }
             ServerFrame::Ice {

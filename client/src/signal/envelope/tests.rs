@@ -40,7 +40,9 @@ fn answer(negotiation: &str) -> Message {
 }
 
 fn seal(sealing: &Sealing, message: &Message) -> Opaque {
-    sealing.seal(message, |sealed| sealed).unwrap()
+    sealing
+        .seal(message, &SessionLimits::default(), |sealed| sealed)
+        .unwrap()
 }
 
 #[test]
@@ -97,7 +99,13 @@ fn a_message_that_is_too_large_is_refused_and_spoils_nothing() {
         negotiation: String::new(),
         value: Value::from("x".repeat(16_384)),
     };
-    assert_eq!(theirs.seal(&large, |_| ()), Err(SealError::TooLarge));
+    let usual = SessionLimits::default();
+    assert_eq!(theirs.seal(&large, &usual, |_| ()), Err(SealError::TooLarge));
+    let small = SessionLimits {
+        frame_bytes: 471,
+        ..usual
+    };
+    assert_eq!(theirs.seal(&note(0), &small, |_| ()), Err(SealError::TooLarge));
     let opened = opening(Slot::B).open(&seal(&theirs, &note(1)), &ours);
     assert_eq!((opened.missing, opened.message), (0, Ok(note(1))));
 }

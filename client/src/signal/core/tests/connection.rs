@@ -1,6 +1,8 @@
 //! Greeting, sending, receiving, and doing so over several connections.
 
-use sovereign_relay_protocol::signal::frame::{ClientFrame, PeerPresence, PeerState, Refused, ServerFrame};
+use sovereign_relay_protocol::signal::frame::{
+    ClientFrame, PeerPresence, PeerState, Refused, ServerFrame, Welcome,
+};
 
 use super::{super::*, kit::*};
 
@@ -59,7 +61,7 @@ fn a_refused_message_and_those_after_it_go_again_after_the_delay() {
     let mut bench = Bench::connected();
     bench.send(6);
     bench.frames();
-    let code = Refused::RateLimited;
+    let code = Refused::MailboxFull;
     bench.say(&ServerFrame::Err {
         code,
         n: 1,
@@ -71,6 +73,60 @@ fn a_refused_message_and_those_after_it_go_again_after_the_delay() {
     bench.pass_to_deadline();
     assert_eq!(bench.now, retry_in);
     assert_eq!(bench.numbers(), [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn what_the_welcome_allows_holds_from_then_on() {
+    let mut bench = Bench::new();
+    bench.core.tick(bench.now);
+    bench.dial();
+    for length in [5, 500, 6] {
+        bench.core.send(Opaque::new("x".repeat(length))).unwrap();
+    }
+    let limits = SessionLimits {
+        frame_bytes: 500,
+        messages_per_second: 2,
+        burst: 2,
+        mailbox_messages: 3,
+        ..SessionLimits::default()
+    };
+    bench.greet(Welcome {
+        limits,
+        ..welcome(1, 0)
+    });
+    assert_eq!(bench.core.limits(), limits);
+    assert_eq!(
+        (bench.core.take_dropped(), bench.core.take_dropped()),
+        (Some(2), None)
+    );
+    assert_eq!(bench.numbers(), [1]);
+    bench.pass_to_deadline();
+    assert_eq!(
+        (bench.now, bench.numbers()),
+        (Duration::from_millis(500), vec![2])
+    );
+    assert_eq!(bench.core.send(Opaque::new("x".repeat(500))), Err(TooLarge));
+    bench.send(1);
+    assert!(!bench.core.has_room());
+}
+
+#[test]
+fn after_a_rate_limit_the_rest_goes_one_at_a_time() {
+    let mut bench = Bench::connected();
+    bench.send(3);
+    bench.frames();
+    let (code, n, retry_ms) = (Refused::RateLimited, 2, 800);
+    bench.say(&ServerFrame::Err { code, n, retry_ms });
+    bench.pass_to_deadline();
+    assert_eq!(
+        (bench.now, bench.numbers()),
+        (Duration::from_millis(800), vec![2])
+    );
+    bench.pass_to_deadline();
+    assert_eq!(
+        (bench.now, bench.numbers()),
+        (Duration::from_millis(850), vec![3])
+    );
 }
 
 #[test]

@@ -116,7 +116,7 @@ impl Bench {
 
     pub(super) fn send(&mut self, count: u64) {
         for _ in 0..count {
-            self.core.send(Opaque::new("e1.x"));
+            self.core.send(Opaque::new("e1.x")).unwrap();
         }
     }
 

@@ -168,7 +168,7 @@ impl World {
     fn send(&mut self) {
         if self.bench.core.has_room() {
             let content = format!("a{}", self.sent.len());
-            self.bench.core.send(Opaque::new(content.clone()));
+            self.bench.core.send(Opaque::new(content.clone())).unwrap();
             self.sent.push(content);
         }
     }
