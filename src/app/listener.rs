@@ -1,14 +1,73 @@
-//! A listener that runs, and its end.
+//! The two listeners: how they are bound, how they run, and their end.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use actix_web::dev::ServerHandle;
+use actix_web::{dev::ServerHandle, web::Data};
 use tokio::task::JoinHandle;
 use tracing::error;
 
-use crate::http::server::Bound;
+use super::{Ports, StartError, records::Records, threads};
+use crate::{
+    admin::{self, Admin},
+    config::Config,
+    defaults::STOP_TIME,
+    descriptors,
+    http::{self, server::Bound, services::Services},
+    limit::{BodyBounds, BodyBudget},
+    ws::upgrade::Upgrades,
+};
 
-/// Dropped, it closes at once; [`Listener::close`] lets what is under way finish.
+/// What actors, lanes, providers and the admin listener get of a stop after the public listener.
+pub(super) const CLOSING_REST: Duration = Duration::from_secs(2);
+
+/// Binds the public API and the WebSocket endpoint, and serves them.
+pub(super) fn listen_public(
+    config: &Config,
+    ports: &Ports,
+    services: Data<Services>,
+    upgrades: Arc<Upgrades>,
+) -> Result<Listener, StartError> {
+    let closing_time = closing_time(config.timeouts.drain_grace);
+    let mut limits = ports.tuning.public(threads(config.listen.workers), closing_time);
+    limits.connections = descriptors::public_connections(limits.connections);
+    let address = config.listen.address;
+    let bound = http::bind(address, limits, services, Some(upgrades))
+        .map_err(|cause| StartError::Listen { address, cause })?;
+    Ok(Listener::run(bound))
+}
+
+/// Binds the operator's side, and serves it. `gauges` runs before each look at the metrics.
+pub(super) fn listen_admin(
+    config: &Config,
+    ports: &Ports,
+    records: &Records,
+    gauges: impl Fn() + Send + Sync + 'static,
+    services: Data<Services>,
+) -> Result<Listener, StartError> {
+    let render = ports.metrics.clone();
+    let metrics = move || {
+        gauges();
+        render()
+    };
+    let token = Some(records.admin_token.clone());
+    let admin = Data::new(Admin {
+        services,
+        token,
+        bodies: BodyBudget::new(BodyBounds::default()),
+        metrics: Arc::new(metrics),
+    });
+    let address = config.admin.listen;
+    let bound = admin::bind(address, ports.tuning.admin(), admin)
+        .map_err(|cause| StartError::Listen { address, cause })?;
+    Ok(Listener::run(bound))
+}
+
+/// How long answers may take once the listener closes: longer than any push, so that nobody is cut off without one.
+pub(super) fn closing_time(grace: Duration) -> Duration {
+    STOP_TIME.saturating_sub(grace + CLOSING_REST)
+}
+
+/// A listener that runs. Dropped, it closes at once; [`Listener::close`] lets what is under way finish.
 pub(super) struct Listener {
     pub(super) address: SocketAddr,
     handle: ServerHandle,

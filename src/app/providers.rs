@@ -94,11 +94,9 @@ impl Built {
         })
     }
 
-    /// Takes over new credentials.
-    pub(super) fn reload(&mut self, wanted: &Config) {
-        if let Some(clients) = &mut self.clients {
-            clients.reload(wanted);
-        }
+    /// Takes over new credentials. `false`: some were refused, and the old ones stay.
+    pub(super) fn reload(&mut self, wanted: &Config) -> bool {
+        self.clients.as_mut().is_none_or(|clients| clients.reload(wanted))
     }
 
     /// Ends all connections.
@@ -168,19 +166,21 @@ impl Clients {
 
     /// Each provider by itself: one whose credentials are as before keeps its connections and what its guard has
     /// learned, and one whose new credentials are no good keeps the old.
-    fn reload(&mut self, wanted: &Config) {
+    fn reload(&mut self, wanted: &Config) -> bool {
         let mut next = self.config.clone();
         next.apns.take_credentials(&wanted.apns);
-        self.apns_production.reload(&next);
-        self.apns_sandbox.reload(&next);
+        let apns = [&mut self.apns_production, &mut self.apns_sandbox].map(|apple| apple.reload(&next));
         next.fcm.account.clone_from(&wanted.fcm.account);
-        if next.fcm != self.config.fcm && told("fcm", self.fcm.reload(fcm_config(&next))) {
+        let fcm = next.fcm == self.config.fcm || told("fcm", self.fcm.reload(fcm_config(&next)));
+        if fcm {
             self.config.fcm = next.fcm.clone();
         }
         next.wns.take_credentials(&wanted.wns);
-        if next.wns != self.config.wns && told("wns", self.wns.reload(wns_config(&next))) {
+        let wns = next.wns == self.config.wns || told("wns", self.wns.reload(wns_config(&next)));
+        if wns {
             self.config.wns = next.wns;
         }
+        apns == [true; 2] && fcm && wns
     }
 
     async fn close(self) {
@@ -200,14 +200,16 @@ struct Apple {
 }
 
 impl Apple {
-    fn reload(&mut self, next: &Config) {
+    fn reload(&mut self, next: &Config) -> bool {
         if self.applied.has_credentials_of(&next.apns, self.environment) {
-            return;
+            return true;
         }
         let wanted = apns_config(next, self.environment);
-        if told(self.client.name(), self.client.reload(wanted)) {
+        let is_taken = told(self.client.name(), self.client.reload(wanted));
+        if is_taken {
             self.applied = next.apns.clone();
         }
+        is_taken
     }
 }
 

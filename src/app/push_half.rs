@@ -68,9 +68,9 @@ impl PushHalf {
         })
     }
 
-    /// Takes over what a reload may change: credentials and the default limit.
-    pub(super) fn reload(&mut self, wanted: &Config) {
-        self.built.reload(wanted);
+    /// Takes over what a reload may change: credentials and the default limit. `false`: a provider refused its own.
+    pub(super) fn reload(&mut self, wanted: &Config) -> bool {
+        let all_taken = self.built.reload(wanted);
         if wanted.limits.pushes_per_minute != self.registry.per_minute() {
             self.registry.set_per_minute(wanted.limits.pushes_per_minute);
             info!(
@@ -78,6 +78,7 @@ impl PushHalf {
                 "default limit reloaded"
             );
         }
+        all_taken
     }
 
     pub(super) async fn close(self) {

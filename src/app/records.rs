@@ -1,13 +1,17 @@
-//! Where state is kept and who may use it: the data directory, the store in it, the keys.
+//! Where state is kept and who may use it: the data directory, the store in it, the keys, and what a stop leaves for the
+//! next start.
 
 use std::sync::Arc;
 
+use sovereign_relay_actors::now::Now;
 use sovereign_relay_protocol::redacted::Redacted;
+use tracing::warn;
 
 use super::{Ports, StartError};
 use crate::{
     auth::{Authority, Secrets, authority},
     config::Config,
+    limit::EmbeddedOutcomes,
     store::embedded::{DataDir, EmbeddedStore},
 };
 
@@ -40,5 +44,22 @@ impl Records {
             authority: Arc::new(authority.await?),
             admin_token,
         })
+    }
+}
+
+/// What was answered under idempotency keys before this start. Pushes go on without.
+pub(super) async fn remembered(store: &EmbeddedStore, now: Now) -> Arc<EmbeddedOutcomes> {
+    let outcomes = EmbeddedOutcomes::new();
+    match store.kept_outcomes().await {
+        Ok(kept) => outcomes.restore(kept, now),
+        Err(error) => warn!(%error, "idempotency keys used before this start are forgotten"),
+    }
+    Arc::new(outcomes)
+}
+
+/// Keeps it for the next start.
+pub(super) async fn remember(outcomes: &EmbeddedOutcomes, store: &EmbeddedStore, now: Now) {
+    if let Err(error) = store.keep_outcomes(outcomes.all(now)).await {
+        warn!(%error, "the next start will not know the idempotency keys used so far");
     }
 }

@@ -6,7 +6,7 @@ use metrics::gauge;
 use sovereign_relay_actors::{registry::Registry, session::registry::Sessions};
 use tokio::task::JoinSet;
 
-use super::{Ports, count, gate::Gate, threads};
+use super::{Ports, gate::Gate, gauges::count, threads};
 use crate::{
     auth::Authority,
     config::Config,

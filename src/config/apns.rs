@@ -66,11 +66,11 @@ impl Apns {
     }
 
     pub(crate) fn load(sources: &Sources<'_>, allow_test: bool) -> Result<Self, ConfigError> {
-        let team_id = sources.parse(&setting::APNS_TEAM_ID, value::identifier)?;
+        let team_id = sources.parse(&setting::APNS_TEAM_ID, parse_id)?;
         let key = sources.parse(&setting::APNS_KEY, parse_key)?;
-        let key_id = sources.parse(&setting::APNS_KEY_ID, value::identifier)?;
+        let key_id = sources.parse(&setting::APNS_KEY_ID, parse_id)?;
         let sandbox_key = sources.parse(&setting::APNS_SANDBOX_KEY, parse_key)?;
-        let sandbox_key_id = sources.parse(&setting::APNS_SANDBOX_KEY_ID, value::identifier)?;
+        let sandbox_key_id = sources.parse(&setting::APNS_SANDBOX_KEY_ID, parse_id)?;
         let own_sandbox_key = sandbox_key.is_some() || sandbox_key_id.is_some();
         let production = credential(KEY_NAMES, key, key_id, &team_id);
         let sandbox = match own_sandbox_key {
@@ -122,6 +122,9 @@ impl Apns {
     }
 }
 
+/// Of a key, and of a team: Apple's have ten characters.
+const ID_CHARACTERS: usize = 10;
+
 const KEY_NAMES: [&Setting; 2] = [&setting::APNS_KEY, &setting::APNS_KEY_ID];
 const SANDBOX_KEY_NAMES: [&Setting; 2] = [&setting::APNS_SANDBOX_KEY, &setting::APNS_SANDBOX_KEY_ID];
 
@@ -143,6 +146,15 @@ fn credential(
             (&setting::APNS_TEAM_ID, team_id.is_some()),
         ])),
     }
+}
+
+/// Apple answers a wrong one only when the first push comes, so that what can't be one stops the start.
+fn parse_id(text: &str) -> Result<String, String> {
+    let id = text.trim();
+    let shaped = id.len() == ID_CHARACTERS && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    shaped.then(|| id.to_owned()).ok_or_else(|| {
+        format!("must be the {ID_CHARACTERS} letters and digits that Apple's developer site shows")
+    })
 }
 
 /// A key that can sign, so that a mangled one stops the start and not the first push. An environment file can't

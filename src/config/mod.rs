@@ -20,6 +20,7 @@ pub mod signaling;
 pub mod source;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod texts;
 mod value;
 pub mod wns;
 
@@ -37,6 +38,7 @@ pub use self::{
     operation::{Admin, Limits, LogFormat, Logging, Proxies, Storage, Timeouts, Tls},
     signaling::Signaling,
     source::{File, Flags, Sources},
+    texts::Texts,
     wns::{Wns, WnsCredential, WnsIdentity},
 };
 
@@ -71,6 +73,8 @@ pub struct Config {
     pub logging: Logging,
     /// Provider URLs may point at simulators.
     pub allow_test_endpoints: bool,
+    /// What stood where, for the next reading to be compared with.
+    pub texts: Texts,
     /// What the operator should know, a sentence each. Logged at start and shown by `check-config`.
     pub warnings: Vec<String>,
 }
@@ -87,6 +91,7 @@ impl Config {
         let allow_test = sources
             .parse(&setting::ALLOW_TEST_ENDPOINTS, value::switch)?
             .unwrap_or_default();
+        let tls = Tls::load(sources)?;
         let mut config = Self {
             listen: Listen::load(sources)?,
             admin: Admin::load(sources)?,
@@ -99,7 +104,8 @@ impl Config {
             timeouts: Timeouts::load(sources)?,
             storage: Storage::load(sources)?,
             proxies: Proxies::load(sources)?,
-            tls: Tls::load(sources)?,
+            texts: Texts::read(sources, tls.extra_ca.as_deref())?,
+            tls,
             logging: Logging::load(sources)?,
             allow_test_endpoints: allow_test,
             warnings: Vec::new(),

@@ -19,6 +19,8 @@ pub struct Setting {
     pub default: &'static str,
     /// What it does, in a sentence.
     pub help: &'static str,
+    /// Whether a running relay takes over another value on SIGHUP.
+    pub reloads: bool,
 }
 
 /// How a setting is read and shown.
@@ -43,6 +45,14 @@ impl Setting {
         flag_of(self.name)
     }
 
+    /// The same, taken over by a running relay.
+    const fn reloads(self) -> Self {
+        Self {
+            reloads: true,
+            ..self
+        }
+    }
+
     /// As a key of the TOML file: `apns_key_id`.
     pub fn key(&self) -> String {
         self.name.to_ascii_lowercase()
@@ -61,6 +71,7 @@ const fn plain(name: &'static str, default: &'static str, help: &'static str) ->
         kind: Kind::Plain,
         default,
         help,
+        reloads: false,
     }
 }
 
@@ -71,6 +82,7 @@ const fn switch(name: &'static str, help: &'static str) -> Setting {
         kind: Kind::Switch,
         default: "false",
         help,
+        reloads: false,
     }
 }
 
@@ -81,6 +93,7 @@ const fn secret(name: &'static str, default: &'static str, help: &'static str) -
         kind: Kind::Secret,
         default,
         help,
+        reloads: false,
     }
 }
 
@@ -115,14 +128,14 @@ settings! {
         "none",
         "comma list of secrets that keys made before a rotation still verify under",
     );
-    APNS_KEY = secret("APNS_KEY", "Apple platforms are off", "Apple's .p8 signing key, PEM text");
-    APNS_KEY_ID = plain("APNS_KEY_ID", "Apple platforms are off", "ten-character id of that key");
-    APNS_TEAM_ID = plain("APNS_TEAM_ID", "Apple platforms are off", "ten-character id of the Apple developer team");
-    APNS_BUNDLE_ID = plain("APNS_BUNDLE_ID", "iOS is off", "bundle id of the iOS app");
-    APNS_BUNDLE_ID_MACOS = plain("APNS_BUNDLE_ID_MACOS", "macOS is off", "bundle id of the macOS app");
+    APNS_KEY = secret("APNS_KEY", "Apple platforms are off", "Apple's .p8 signing key, PEM text").reloads();
+    APNS_KEY_ID = plain("APNS_KEY_ID", "Apple platforms are off", "ten-character id of that key").reloads();
+    APNS_TEAM_ID = plain("APNS_TEAM_ID", "Apple platforms are off", "ten-character id of the Apple developer team").reloads();
+    APNS_BUNDLE_ID = plain("APNS_BUNDLE_ID", "iOS is off", "bundle id of the iOS app").reloads();
+    APNS_BUNDLE_ID_MACOS = plain("APNS_BUNDLE_ID_MACOS", "macOS is off", "bundle id of the macOS app").reloads();
     APNS_USE_SANDBOX = switch("APNS_USE_SANDBOX", "Apple pushes that name no environment go to the sandbox");
-    APNS_SANDBOX_KEY = secret("APNS_SANDBOX_KEY", "APNS_KEY", "signing key for the sandbox, where APNS_KEY is limited to production");
-    APNS_SANDBOX_KEY_ID = plain("APNS_SANDBOX_KEY_ID", "APNS_KEY_ID", "id of the sandbox key");
+    APNS_SANDBOX_KEY = secret("APNS_SANDBOX_KEY", "APNS_KEY", "signing key for the sandbox, where APNS_KEY is limited to production").reloads();
+    APNS_SANDBOX_KEY_ID = plain("APNS_SANDBOX_KEY_ID", "APNS_KEY_ID", "id of the sandbox key").reloads();
     APNS_ENDPOINT = plain("APNS_ENDPOINT", "https://api.push.apple.com", "scheme://host[:port] of APNs production");
     APNS_SANDBOX_ENDPOINT = plain(
         "APNS_SANDBOX_ENDPOINT",
@@ -131,19 +144,19 @@ settings! {
     );
     ALERT_TITLE_IOS = plain("RELAY_ALERT_TITLE_IOS", "one space", "what an iPhone shows if nothing opened the payload");
     ALERT_TITLE_MACOS = plain("RELAY_ALERT_TITLE_MACOS", "one space", "what a Mac shows");
-    FCM_SERVICE_ACCOUNT_JSON = secret("FCM_SERVICE_ACCOUNT_JSON", "Android is off", "Google's service account, JSON text");
+    FCM_SERVICE_ACCOUNT_JSON = secret("FCM_SERVICE_ACCOUNT_JSON", "Android is off", "Google's service account, JSON text").reloads();
     FCM_ENDPOINT = plain("FCM_ENDPOINT", "https://fcm.googleapis.com", "scheme://host[:port] of FCM");
-    WNS_PACKAGE_SID = plain("WNS_PACKAGE_SID", "Windows is off", "Package SID of a UWP app (ms-app://...)");
-    WNS_TENANT_ID = plain("WNS_TENANT_ID", "Windows is off", "Entra tenant of a Windows App SDK app");
-    WNS_CLIENT_ID = plain("WNS_CLIENT_ID", "Windows is off", "Entra application id of a Windows App SDK app");
-    WNS_CLIENT_SECRET = secret("WNS_CLIENT_SECRET", "Windows is off", "secret that belongs to either");
-    WNS_TOKEN_ENDPOINT = plain("WNS_TOKEN_ENDPOINT", "Microsoft's", "URL that issues WNS access tokens");
+    WNS_PACKAGE_SID = plain("WNS_PACKAGE_SID", "Windows is off", "Package SID of a UWP app (ms-app://...)").reloads();
+    WNS_TENANT_ID = plain("WNS_TENANT_ID", "Windows is off", "Entra tenant of a Windows App SDK app").reloads();
+    WNS_CLIENT_ID = plain("WNS_CLIENT_ID", "Windows is off", "Entra application id of a Windows App SDK app").reloads();
+    WNS_CLIENT_SECRET = secret("WNS_CLIENT_SECRET", "Windows is off", "secret that belongs to either").reloads();
+    WNS_TOKEN_ENDPOINT = plain("WNS_TOKEN_ENDPOINT", "Microsoft's", "URL that issues WNS access tokens").reloads();
     WNS_CHANNEL_HOST_SUFFIX = plain(
         "WNS_CHANNEL_HOST_SUFFIX",
         "notify.windows.com",
         "hosts that Windows channel URIs may name: this one and those below it",
     );
-    PUSHES_PER_MINUTE = plain("RELAY_PUSHES_PER_MINUTE", "600", "pushes a minute of each instance, and the burst");
+    PUSHES_PER_MINUTE = plain("RELAY_PUSHES_PER_MINUTE", "600", "pushes a minute of each instance, and the burst").reloads();
     ALLOWED_ORIGINS = plain(
         "RELAY_ALLOWED_ORIGINS",
         "any",
@@ -204,12 +217,12 @@ settings! {
         "2000",
         "the same of all addresses together",
     );
-    TURN_URIS = plain("TURN_URIS", "TURN is off", "comma list of stun:, turn: and turns: URIs of your TURN server");
+    TURN_URIS = plain("TURN_URIS", "TURN is off", "comma list of stun:, turn: and turns: URIs of your TURN server").reloads();
     TURN_SECRET = secret(
         "TURN_SECRET",
         "TURN is off",
         "secret shared with the TURN server (coturn: static-auth-secret); of two with a comma the first signs",
-    );
+    ).reloads();
     TURN_FOR = plain(
         "RELAY_TURN_FOR",
         "allowed",

@@ -158,6 +158,7 @@ async fn a_file_that_makes_no_sense_and_a_key_that_is_none_change_nothing_and_ar
     write_config(&config, &key, &(with_account(&account) + limit));
     relay.hang_up();
     logs(&relay, "default limit reloaded").await;
+    logs(&relay, "\"taken_over\":\"RELAY_PUSHES_PER_MINUTE\"").await;
     assert_eq!(per_minute(&relay).await, 700);
     assert!(
         !relay.log().contains("credentials reloaded"),
@@ -166,4 +167,30 @@ async fn a_file_that_makes_no_sense_and_a_key_that_is_none_change_nothing_and_ar
     relay.terminate();
     let (status, log) = relay.ended().await;
     assert_eq!(status.code(), Some(0), "{log}");
+}
+
+#[tokio::test]
+async fn a_reload_names_what_it_took_over_and_what_waits_for_a_restart_and_no_value() {
+    let world = World::start().await;
+    let folder = TempDir::new().unwrap();
+    let config = folder.path().join("relay.toml");
+    let key = world.simulators.apns.key();
+    write_config(&config, &key, "");
+    let relay = relay_with(&world, &config).await;
+    let secret = "a secret shared with the TURN server";
+    let more = format!(
+        "turn_uris = \"turn:turn.example\"\nturn_secret = \"{secret}\"\nrelay_turn_for = \"all\"\n\
+         relay_allowed_origins = \"https://app.example\""
+    );
+    write_config(&config, &key, &more);
+    relay.hang_up();
+    logs(&relay, "\"taken_over\":\"TURN_URIS, TURN_SECRET\"").await;
+    logs(
+        &relay,
+        "\"need_restart\":\"RELAY_ALLOWED_ORIGINS, RELAY_TURN_FOR\"",
+    )
+    .await;
+    for value in [secret, "turn.example", "app.example"] {
+        assert!(!relay.log().contains(value), "{value} is in the log");
+    }
 }

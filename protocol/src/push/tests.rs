@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::time::UnixMillis;
 
 fn good() -> Value {
     json!({ "deviceToken": "aabb", "platform": "ios", "encryptedPayload": "sealed", "instanceKey": "key" })

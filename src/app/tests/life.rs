@@ -6,7 +6,11 @@ use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 use super::kit::{Whole, config, launch};
 use crate::{
-    app::{CLOSING_REST, StartError, closing_time, start},
+    app::{
+        StartError,
+        listener::{CLOSING_REST, closing_time},
+        start,
+    },
     defaults,
     http::tests::wire::{DEADLINE, Request, exchange, read_answer},
 };

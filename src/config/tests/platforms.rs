@@ -8,7 +8,7 @@ use super::{apple_key, load, service_account};
 fn a_missing_apple_credential_only_switches_apple_off_and_says_what_is_missing() {
     let config = load(&[
         ("APNS_KEY", &apple_key()),
-        ("APNS_KEY_ID", "KEY1"),
+        ("APNS_KEY_ID", "KEY1234567"),
         ("APNS_BUNDLE_ID", "fs.sovereign"),
     ])
     .unwrap();
@@ -28,12 +28,12 @@ fn one_apple_key_serves_both_environments_unless_the_sandbox_has_its_own() {
     let key = apple_key();
     let both = [
         ("APNS_KEY", key.as_str()),
-        ("APNS_KEY_ID", "KEY1"),
-        ("APNS_TEAM_ID", "TEAM"),
+        ("APNS_KEY_ID", "KEY1234567"),
+        ("APNS_TEAM_ID", "TEAM123456"),
         ("APNS_BUNDLE_ID", "a.b"),
     ];
     let config = load(&both).unwrap();
-    assert_eq!(config.apns.sandbox_key.as_ref().unwrap().key_id, "KEY1");
+    assert_eq!(config.apns.sandbox_key.as_ref().unwrap().key_id, "KEY1234567");
     assert_eq!(config.apns.default_environment, Environment::Production);
     assert_eq!(config.platform(Platform::Ios), Ok(()));
     assert_eq!(
@@ -44,18 +44,18 @@ fn one_apple_key_serves_both_environments_unless_the_sandbox_has_its_own() {
         both.as_slice(),
         &[
             ("APNS_SANDBOX_KEY", &key),
-            ("APNS_SANDBOX_KEY_ID", "KEY2"),
+            ("APNS_SANDBOX_KEY_ID", "KEY2345678"),
             ("APNS_USE_SANDBOX", "1"),
         ],
     ];
     let config = load(&own.concat()).unwrap();
     assert_eq!(
         config.apns.key(Environment::Sandbox).as_ref().unwrap().key_id,
-        "KEY2"
+        "KEY2345678"
     );
     assert_eq!(
         config.apns.key(Environment::Production).as_ref().unwrap().key_id,
-        "KEY1"
+        "KEY1234567"
     );
     assert_eq!(config.apns.default_environment, Environment::Sandbox);
     let half = [both.as_slice(), &[("APNS_SANDBOX_KEY", &key)]].concat();
@@ -63,6 +63,25 @@ fn one_apple_key_serves_both_environments_unless_the_sandbox_has_its_own() {
         load(&half).unwrap().apns.sandbox_key.unwrap_err().missing(),
         ["APNS_SANDBOX_KEY_ID"]
     );
+}
+
+#[test]
+fn an_id_of_apple_has_ten_letters_and_digits_and_a_pasted_blank_is_forgiven() {
+    let key_id = |text: &str| {
+        let settings = [
+            ("APNS_KEY", apple_key()),
+            ("APNS_KEY_ID", text.to_owned()),
+            ("APNS_TEAM_ID", "TEAM123456".to_owned()),
+        ];
+        let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
+        load(&settings).map(|config| config.apns.production_key.unwrap().key_id)
+    };
+    assert_eq!(key_id(" KEY1234567\n").unwrap(), "KEY1234567");
+    for wrong in ["KEY123456", "KEY12345678", "KEY-123456", "KEY123456\u{e4}"] {
+        let error = key_id(wrong).unwrap_err().to_string();
+        let expected = "APNS_KEY_ID must be the 10 letters and digits that Apple's developer site shows";
+        assert_eq!(error, expected, "{wrong}");
+    }
 }
 
 #[test]
