@@ -79,7 +79,8 @@ fn an_id_of_apple_has_ten_letters_and_digits_and_a_pasted_blank_is_forgiven() {
     assert_eq!(key_id(" KEY1234567\n").unwrap(), "KEY1234567");
     for wrong in ["KEY123456", "KEY12345678", "KEY-123456", "KEY123456\u{e4}"] {
         let error = key_id(wrong).unwrap_err().to_string();
-        let expected = "APNS_KEY_ID must be the 10 letters and digits that Apple's developer site shows";
+        let expected =
+            "APNS_KEY_ID (environment): must be the 10 letters and digits that Apple's developer site shows";
         assert_eq!(error, expected, "{wrong}");
     }
 }
