@@ -70,6 +70,9 @@ pub(crate) struct SessionActor {
     state: SessionState,
     a: Option<Local>,
     b: Option<Local>,
+    /// Links of connections that have lost their slot and may still write what they had begun: for a second or so, and
+    /// no more of them than may dial in it.
+    leaving: Vec<Arc<Link>>,
     idle: Option<SpawnHandle>,
     expiry: Option<SpawnHandle>,
     /// Shared with every question that the store has not answered yet.
@@ -98,6 +101,7 @@ impl SessionActor {
             kit,
             a: None,
             b: None,
+            leaving: Vec::new(),
             idle: None,
             expiry: None,
             asking: Rc::new(()),
@@ -148,6 +152,7 @@ impl SessionActor {
         };
         if let Some(old) = self.local_mut(slot).replace(local) {
             old.link.close(CloseCode::Replaced);
+            self.let_go(old, ctx);
         }
         self.cancel_idle(ctx);
         self.expire_in(bound.expires_in, ctx);
@@ -240,7 +245,7 @@ impl SessionActor {
         self.state.on_departed(slot, epoch);
         if self.local(slot).is_some_and(|local| local.epoch == epoch) {
             let local = self.local_mut(slot).take();
-            cancel(ctx, local.and_then(|local| local.look));
+            local.into_iter().for_each(|local| self.let_go(local, ctx));
         }
         let (kit, id) = (self.kit.clone(), self.id);
         let first = kit.store.unbind(id, slot, epoch, departure);
@@ -266,8 +271,13 @@ impl SessionActor {
         });
     }
 
+    fn let_go(&mut self, local: Local, ctx: &mut Context<Self>) {
+        cancel(ctx, local.look);
+        self.leaving.push(local.link);
+        self.leaving.retain(|link| !link.is_silent());
+    }
+
     fn end(&mut self, end: End, ctx: &mut Context<Self>) {
-        let mut closed = Vec::new();
         self.ends += 1;
         for slot in Slot::BOTH {
             let named = end.only.map(|instance| self.state.epoch_of(slot, instance));
@@ -278,12 +288,11 @@ impl SessionActor {
                 continue;
             };
             local.link.close(end.code);
-            closed.push(local.link.clone());
             let epoch = local.epoch;
             self.depart(slot, epoch, Departure::Bye, None, ctx);
         }
         // Nobody waits when closing itself was given up.
-        let _ = end.done.send(closed);
+        let _ = end.done.send(self.leaving.clone());
         self.stop_when_idle(ctx);
     }
 

@@ -10,7 +10,8 @@
 //! One task does all of it: reading stops while a frame is being answered or too much waits to be written, so a client
 //! that is slow or floods slows itself alone. Nothing is queued but what is being written.
 //!
-//! Invariant: however it ends, its slot is given back ([`Held`]) and its link falls silent ([`Voice`]).
+//! Invariant: however it ends, its link falls silent ([`Voice`]) once nothing of a message is written any more, and only
+//! then its slot is given back ([`Held`]). So whoever ends a session knows of every connection that may still write.
 
 use std::{future::pending, io, rc::Rc, sync::Arc, time::Duration};
 
@@ -36,7 +37,7 @@ use crate::shutdown::Phase;
 use super::{
     Endpoint, Guest,
     door::Knock,
-    end::{End, close},
+    end::{End, close, finish},
     greeting::{admit, dial, greet, parse},
     heartbeat::{Due, Heartbeat},
     outbox::Outbox,
@@ -87,7 +88,9 @@ async fn converse(
     socket.set_limit(endpoint.sessions.limits().frame_bytes);
     let mut connection = Connection::new(endpoint, socket, guest, &bound, &hello, voice, held);
     connection.welcome(&bound);
-    Err(connection.run().await)
+    let end = connection.run().await;
+    let end = finish(connection.socket, end).await;
+    Err(end)
 }
 
 /// A link that falls silent when its connection is done, however that came about.
@@ -109,11 +112,11 @@ struct Connection<'a> {
     heartbeat: Heartbeat,
     leaves: Option<Duration>,
     iced: Option<Duration>,
+    // Dropped in this order: silent first, then the slot is given back, which the futures hold too.
+    voice: Voice,
     answer: Option<LocalBoxFuture<'static, Result<(), CloseCode>>>,
     page: Option<LocalBoxFuture<'static, Result<Vec<Entry>, CloseCode>>>,
-    // Dropped in this order: the futures above hold it too.
     held: Rc<Held>,
-    voice: Voice,
 }
 
 enum Event {
@@ -146,10 +149,10 @@ impl<'a> Connection<'a> {
             heartbeat: Heartbeat::new(now, endpoint.jitter()),
             leaves: None,
             iced: None,
+            voice,
             answer: None,
             page: None,
             held: Rc::new(held),
-            voice,
         }
     }
 

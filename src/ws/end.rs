@@ -1,4 +1,8 @@
 //! How a connection ends, and the closing handshake (RFC 6455, 7.1).
+//!
+//! ```text
+//! finish: the frame that is begun -> the link falls silent -> close: the close frame, and the client's
+//! ```
 
 use std::{io, time::Duration};
 
@@ -9,6 +13,8 @@ use super::socket::{Input, Socket};
 
 /// How long a closing handshake is waited for.
 const CLOSING: Duration = Duration::from_secs(5);
+/// How long a client may take for the rest of a frame when its connection ends. Whoever ends the session waits for it.
+const FINISHING: Duration = Duration::from_secs(1);
 
 /// Why a connection ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +39,19 @@ impl From<io::Error> for End {
     }
 }
 
+/// Takes back every frame that was not begun and writes the rest of one that was, so that nothing of a message is
+/// written afterwards. A client that doesn't take it in time gets nothing more at all: no frame may stand in another.
+pub(super) async fn finish(socket: &mut Socket, end: End) -> End {
+    if end == End::Lost {
+        return end;
+    }
+    socket.cut();
+    match tokio::time::timeout(FINISHING, flush(socket)).await {
+        Ok(Ok(())) => end,
+        Ok(Err(_)) | Err(_) => End::Lost,
+    }
+}
+
 /// Says goodbye and waits a little for the client to say it too (RFC 6455, 7.1.1).
 pub(super) async fn close(socket: &mut Socket, end: End) {
     socket.cut();
@@ -47,12 +66,17 @@ pub(super) async fn close(socket: &mut Socket, end: End) {
 }
 
 async fn say_goodbye(socket: &mut Socket, waits_for_client: bool) -> io::Result<()> {
+    flush(socket).await?;
+    if waits_for_client {
+        closed_by_client(socket).await?;
+    }
+    Ok(())
+}
+
+async fn flush(socket: &mut Socket) -> io::Result<()> {
     while socket.waiting() > 0 {
         socket.writable().await?;
         socket.write()?;
-    }
-    if waits_for_client {
-        closed_by_client(socket).await?;
     }
     Ok(())
 }
@@ -69,3 +93,6 @@ async fn closed_by_client(socket: &mut Socket) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,11 +18,11 @@ use tracing::error;
 use super::{SessionActor, registry::Kit};
 
 /// Messages in an actor's mailbox. Each connection has one frame under way and departs once, and the limits on dials
-/// let some 150 of them be there in a minute; the rest is room for what ends a session, which must get through.
-const MAILBOX: usize = 512;
+/// let some 150 of them be there in a minute. What ends a session or gives a slot back is sent past this bound.
+pub(super) const MAILBOX: usize = 512;
 /// Dials of one session at the same time. Each is over within microseconds, or when the store has answered; a crowd
 /// beyond is asked to come again, so that it never fills the mailbox.
-const DIALS: usize = 32;
+pub(super) const DIALS: usize = 32;
 
 /// The actors alive.
 pub(crate) struct Directory {

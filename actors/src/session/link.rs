@@ -111,17 +111,22 @@ impl Link {
         self.lock().close.is_some()
     }
 
-    /// The connection writes no message any more.
+    /// The connection writes no message any more, and no rest of one.
     pub fn fall_silent(&self) {
         self.is_silent.store(true, Ordering::Release);
         self.silence.notify_waiters();
+    }
+
+    /// Whether the connection writes no message any more.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Acquire)
     }
 
     /// Waits until the connection writes no message any more.
     pub async fn silent(&self) {
         // Registered before the look, so that a silence in between is not missed.
         let silence = self.silence.notified();
-        if !self.is_silent.load(Ordering::Acquire) {
+        if !self.is_silent() {
             silence.await;
         }
     }

@@ -76,7 +76,7 @@ pub(crate) struct Depart {
 pub(crate) struct End {
     pub(crate) code: CloseCode,
     pub(crate) only: Option<InstanceId>,
-    /// The links that were closed, so that the caller can wait until they fell silent.
+    /// The links that were closed, now or before, so that the caller can wait until they fell silent.
     pub(crate) done: oneshot::Sender<Vec<Arc<Link>>>,
 }
 

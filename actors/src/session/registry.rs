@@ -12,6 +12,7 @@ use std::{
 };
 
 use actix::{Actor, Arbiter, ArbiterHandle, Handler, Message, dev::ToEnvelope};
+use futures_util::{StreamExt as _, stream};
 use sovereign_relay_protocol::{
     id::InstanceId,
     signal::{
@@ -36,6 +37,9 @@ use crate::ports::Clock;
 
 /// How often a message looks for a living actor. A miss means that one was just dying.
 const TRIES: usize = 4;
+/// Sessions that are ended at the same time. Each may wait for a client that reads slowly, and no instance has so many
+/// that others would wait for its own.
+const ENDS: usize = 1024;
 
 /// The sessions that this replica holds connections of. Clones are the same registry.
 #[derive(Clone)]
@@ -138,20 +142,30 @@ impl Sessions {
     /// Ends the connections of a session on this replica: all, or those of one instance. Returns when none of them
     /// begins to write a message any more.
     pub async fn end(&self, id: SessionId, code: CloseCode, only: Option<InstanceId>) {
-        if self.kit.directory.find(id).is_none() {
-            return;
-        }
-        let closed = self.ask(id, |done| End { code, only, done }).await;
-        for link in closed.unwrap_or_default() {
+        for link in self.close_all(id, code, only).await {
             link.silent().await;
         }
     }
 
+    /// The links that the session's actor closed. It is told whether or not its mailbox is full.
+    async fn close_all(&self, id: SessionId, code: CloseCode, only: Option<InstanceId>) -> Vec<Arc<Link>> {
+        // Without an actor there are no connections; one that died has closed its own.
+        while let Some(seat) = self.kit.directory.find(id) {
+            let (done, closed) = oneshot::channel();
+            seat.address.do_send(End { code, only, done });
+            match closed.await {
+                Ok(links) => return links,
+                Err(_gone) => self.kit.directory.leave(id, seat.generation),
+            }
+        }
+        Vec::new()
+    }
+
     /// Ends every connection whose ticket names an instance.
     pub async fn end_instance(&self, instance: InstanceId) {
-        for id in self.kit.directory.all() {
-            self.end(id, CloseCode::Revoked, Some(instance)).await;
-        }
+        let ids = stream::iter(self.kit.directory.all());
+        let end = |id| self.end(id, CloseCode::Revoked, Some(instance));
+        ids.for_each_concurrent(ENDS, end).await;
     }
 
     /// Tells every connection that the relay goes away, each with another moment within `over`.
@@ -300,11 +314,14 @@ impl Drop for Held {
             };
             match seat.address.try_send(depart) {
                 Ok(()) => return,
-                Err(actix::dev::SendError::Full(_)) => break,
+                // One more for each connection is no flood.
+                Err(actix::dev::SendError::Full(depart)) => return seat.address.do_send(depart),
                 Err(actix::dev::SendError::Closed(_)) => sessions.kit.directory.leave(*id, seat.generation),
             }
         }
-        error!("a slot could not be given back; it is when its session ends");
+        error!(
+            "a slot could not be given back; its peer sees it online until the session ends, which mends it"
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! The actor and its registry on one thread with a paused clock; the store is the record, and fails on demand.
 
 mod connections;
+mod crowds;
 mod faults;
 mod shelf;
 mod support;

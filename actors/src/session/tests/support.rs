@@ -100,6 +100,11 @@ impl Bench {
         self.shelf.away.store(away, Ordering::SeqCst);
     }
 
+    /// The store takes so long for each answer.
+    pub(super) fn slow(&self, time: Duration) {
+        self.shelf.delay.store(time.as_millis() as u64, Ordering::SeqCst);
+    }
+
     /// Whole seconds of the test so far.
     pub(super) fn seconds(&self) -> u64 {
         self.began.elapsed().as_secs()
