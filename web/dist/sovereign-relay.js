@@ -394,7 +394,6 @@ var FINAL = /* @__PURE__ */ new Map([
   [1003, "protocol_error"],
   [1007, "protocol_error"],
   [1009, "protocol_error"],
-  [1010, "protocol_error"],
   [4400, "protocol_error"],
   [4401, "bad_ticket"],
   [4403, "revoked"],
@@ -416,8 +415,7 @@ function meaningOf(code) {
   if (code === 1013) {
     return { retry: "busy" };
   }
-  const resumable = code >= 1001 && code < 2e3 || code >= 4500 && code < 4600;
-  return resumable ? { retry: "backoff" } : { final: "other" };
+  return code >= 4400 && code < 4500 ? { final: "other" } : { retry: "backoff" };
 }
 
 // src/effects.ts
@@ -766,6 +764,7 @@ var Pace = class {
 var MESSAGES_MAX = 4096;
 var BYTES_MAX = 8 * 1024 * 1024;
 var WINDOW = 32;
+var RETRY_MAX_MS = 6e4;
 var AROUND_BYTES = '{"t":"msg","seq":18446744073709551615,"gen":4294967295,"d":""}'.length;
 var QUOTES_BYTES = 2;
 var Outbox = class {
@@ -775,6 +774,8 @@ var Outbox = class {
   #bytes = 0;
   #lastNumber = 0;
   #sentTo = 0;
+  /** Over all connections: the relay can't have more. */
+  #everSentTo = 0;
   #heldUntil = -Infinity;
   /** Messages that the relay has not acknowledged. */
   get size() {
@@ -818,7 +819,7 @@ var Outbox = class {
   }
   /** A new connection, on which the relay expects `next` and allows this much. False when that can't be. */
   welcomed(next, limits) {
-    if (next <= this.#storedTo || next > this.#lastNumber + 1) {
+    if (next <= this.#storedTo || next > this.#everSentTo + 1) {
       return false;
     }
     this.#limits = limits;
@@ -836,12 +837,13 @@ var Outbox = class {
     this.#drop(n);
     return true;
   }
-  /** Nothing from `n` on was stored; it may come again at `until`. False when we have not sent that far. */
-  refused(n, code, until) {
+  /** Nothing from `n` on was stored; it may come again after the delay. False when we have not sent that far. */
+  refused(n, code, retryMs, now) {
     if (n > this.#sentTo) {
       return false;
     }
     if (n > this.#storedTo) {
+      const until = now + Math.min(retryMs, RETRY_MAX_MS);
       this.#sentTo = n - 1;
       this.#heldUntil = until;
       if (code === "rate_limited") {
@@ -860,6 +862,7 @@ var Outbox = class {
       }
       this.#pace.take(now);
       this.#sentTo = next.n;
+      this.#everSentTo = Math.max(this.#everSentTo, next.n);
       due.push(next.frame);
     }
     return due;
@@ -1043,7 +1046,9 @@ var SignalCore = class {
     const sameSlot = !resumed || this.#slot === frame.slot;
     const inStep = this.#outbox.welcomed(frame.next, frame.limits) && this.#inbox.welcomed(frame.base, frame.limits, now);
     if (!sameSlot || !inStep) {
-      this.#outOfStep();
+      this.#effects.emit({ type: "violation", reason: "out_of_step" });
+      this.#effects.hangUp(this.#dial, CLOSE.outOfStep);
+      this.#finish("out_of_step", void 0);
       return;
     }
     this.#slot = frame.slot;
@@ -1117,7 +1122,7 @@ var SignalCore = class {
   #refused(frame, now) {
     this.#effects.emit({ type: "refused", code: frame.code, retryMs: frame.retryMs });
     if (frame.n !== void 0) {
-      this.#settle(this.#outbox.refused(frame.n, frame.code, now + frame.retryMs), now);
+      this.#settle(this.#outbox.refused(frame.n, frame.code, frame.retryMs, now), now);
     }
   }
   #settle(plausible, now) {
@@ -1128,7 +1133,7 @@ var SignalCore = class {
   }
   #move(inMs, now) {
     if (this.#phase.name === "live") {
-      this.#phase.moveAt = now + Math.floor(this.#options.random() * inMs);
+      this.#phase.moveAt = Math.min(this.#phase.moveAt, now + Math.floor(this.#options.random() * inMs));
       this.#effects.emit({ type: "goaway", inMs });
     }
   }
@@ -1139,6 +1144,7 @@ var SignalCore = class {
       this.#wait("backoff", now);
     } else if (now >= phase.moveAt) {
       this.#effects.hangUp(this.#dial, CLOSE.normal);
+      this.#lived(phase, now);
       this.#redial(now);
     } else {
       if (pulse === "ping") {
@@ -1178,25 +1184,22 @@ var SignalCore = class {
   #wait(retry, now) {
     const phase = this.#phase;
     if (phase.name === "live") {
-      this.#lastLive = now;
-      this.#backoff.lived(now - phase.since);
+      this.#lived(phase, now);
     }
     const move = phase.name === "live" && retry === "moved" ? phase.moveAt : Infinity;
     const until = move < Infinity ? Math.max(now, move) : now + this.#backoff.next(retry);
     this.#phase = { name: "waiting", until, patient: retry !== "backoff" };
     this.#effects.emit({ type: "state", state: "waiting", retryInMs: until - now });
   }
+  #lived({ since }, now) {
+    this.#lastLive = now;
+    this.#backoff.lived(now - since);
+  }
   /** The relay broke the rules on this connection: report it and try another. */
   #distrust(reason, code, now) {
     this.#effects.emit({ type: "violation", reason });
     this.#effects.hangUp(this.#dial, code);
     this.#wait("backoff", now);
-  }
-  /** What was acknowledged is lost, or what we never said is claimed: no later connection can mend that. */
-  #outOfStep() {
-    this.#effects.emit({ type: "violation", reason: "out_of_step" });
-    this.#effects.hangUp(this.#dial, CLOSE.outOfStep);
-    this.#finish("out_of_step", void 0);
   }
   #finish(reason, code) {
     this.#phase = { name: "closed" };
@@ -1331,6 +1334,26 @@ function onWake(callback) {
   };
 }
 
+// src/presence.ts
+var Presence = class {
+  #newest = { type: "peer", state: "absent", generation: 0 };
+  /** Said outside the sequence: false when it is of a page load that another has replaced. */
+  noticed(event) {
+    const isCurrent = event.generation >= this.#newest.generation;
+    if (isCurrent) {
+      this.#newest = event;
+    }
+    return isCurrent;
+  }
+  /** A generation's turn has come. What to tell of it. */
+  announced(event) {
+    if (event.generation > this.#newest.generation) {
+      this.#newest = event;
+    }
+    return event.generation === this.#newest.generation ? this.#newest : event;
+  }
+};
+
 // src/session-types.ts
 var SendError = class extends Error {
   name = "SendError";
@@ -1437,6 +1460,7 @@ var Session = class extends Emitter {
   #unsealed = 0;
   #state = "new";
   #peer = "absent";
+  #presence = new Presence();
   #slot;
   #iceServers = [];
   #left = false;
@@ -1577,8 +1601,10 @@ var Session = class extends Emitter {
         this.#welcomed(event);
         break;
       case "peer":
-        this.#peer = event.state;
-        break;
+        if (this.#presence.noticed(event)) {
+          this.#show(event);
+        }
+        return;
       case "closed":
         this.#finish(event);
         return;
@@ -1590,6 +1616,10 @@ var Session = class extends Emitter {
       case "violation":
         break;
     }
+    this.emit(event);
+  }
+  #show(event) {
+    this.#peer = event.state;
     this.emit(event);
   }
   #welcomed(event) {
@@ -1619,7 +1649,7 @@ var Session = class extends Emitter {
       this.emit({ type: "restart", generation });
     }
     if (item?.type === "peer") {
-      this.#tell(item);
+      this.#show(this.#presence.announced(item));
     } else if (item !== void 0) {
       await this.#unwrap(envelope, item.d, generation);
     }

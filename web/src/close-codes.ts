@@ -44,7 +44,6 @@ const FINAL = new Map<number, CloseReason>([
   [1003, "protocol_error"],
   [1007, "protocol_error"],
   [1009, "protocol_error"],
-  [1010, "protocol_error"],
   [4400, "protocol_error"],
   [4401, "bad_ticket"],
   [4403, "revoked"],
@@ -56,7 +55,7 @@ const FINAL = new Map<number, CloseReason>([
   [4429, "abuse"],
 ]);
 
-/** The meaning of a code: 44xx is final, 45xx and the rest of 1xxx mean resume. */
+/** The meaning of a code. One that the contract doesn't name is final in 44xx and means resume elsewhere. */
 export function meaningOf(code: number): Meaning {
   const final = FINAL.get(code);
   if (final !== undefined) {
@@ -68,6 +67,5 @@ export function meaningOf(code: number): Meaning {
   if (code === 1013) {
     return { retry: "busy" };
   }
-  const resumable = (code >= 1001 && code < 2000) || (code >= 4500 && code < 4600);
-  return resumable ? { retry: "backoff" } : { final: "other" };
+  return code >= 4400 && code < 4500 ? { final: "other" } : { retry: "backoff" };
 }

@@ -209,7 +209,10 @@ export class SignalCore {
     const sameSlot = !resumed || this.#slot === frame.slot;
     const inStep = this.#outbox.welcomed(frame.next, frame.limits) && this.#inbox.welcomed(frame.base, frame.limits, now);
     if (!sameSlot || !inStep) {
-      this.#outOfStep();
+      // What was acknowledged is lost, or what we never said is claimed: no later connection can mend that.
+      this.#effects.emit({ type: "violation", reason: "out_of_step" });
+      this.#effects.hangUp(this.#dial, CLOSE.outOfStep);
+      this.#finish("out_of_step", undefined);
       return;
     }
     this.#slot = frame.slot;
@@ -287,7 +290,7 @@ export class SignalCore {
   #refused(frame: ServerFrame & { t: "err" }, now: number): void {
     this.#effects.emit({ type: "refused", code: frame.code, retryMs: frame.retryMs });
     if (frame.n !== undefined) {
-      this.#settle(this.#outbox.refused(frame.n, frame.code, now + frame.retryMs), now);
+      this.#settle(this.#outbox.refused(frame.n, frame.code, frame.retryMs, now), now);
     }
   }
 
@@ -300,7 +303,7 @@ export class SignalCore {
 
   #move(inMs: number, now: number): void {
     if (this.#phase.name === "live") {
-      this.#phase.moveAt = now + Math.floor(this.#options.random() * inMs);
+      this.#phase.moveAt = Math.min(this.#phase.moveAt, now + Math.floor(this.#options.random() * inMs));
       this.#effects.emit({ type: "goaway", inMs });
     }
   }
@@ -312,6 +315,7 @@ export class SignalCore {
       this.#wait("backoff", now);
     } else if (now >= phase.moveAt) {
       this.#effects.hangUp(this.#dial, CLOSE.normal);
+      this.#lived(phase, now);
       this.#redial(now);
     } else {
       if (pulse === "ping") {
@@ -355,8 +359,7 @@ export class SignalCore {
   #wait(retry: Retry, now: number): void {
     const phase = this.#phase;
     if (phase.name === "live") {
-      this.#lastLive = now;
-      this.#backoff.lived(now - phase.since);
+      this.#lived(phase, now);
     }
     const move = phase.name === "live" && retry === "moved" ? phase.moveAt : Infinity;
     const until = move < Infinity ? Math.max(now, move) : now + this.#backoff.next(retry);
@@ -364,18 +367,16 @@ export class SignalCore {
     this.#effects.emit({ type: "state", state: "waiting", retryInMs: until - now });
   }
 
+  #lived({ since }: Phase & { name: "live" }, now: number): void {
+    this.#lastLive = now;
+    this.#backoff.lived(now - since);
+  }
+
   /** The relay broke the rules on this connection: report it and try another. */
   #distrust(reason: ViolationReason, code: number, now: number): void {
     this.#effects.emit({ type: "violation", reason });
     this.#effects.hangUp(this.#dial, code);
     this.#wait("backoff", now);
-  }
-
-  /** What was acknowledged is lost, or what we never said is claimed: no later connection can mend that. */
-  #outOfStep(): void {
-    this.#effects.emit({ type: "violation", reason: "out_of_step" });
-    this.#effects.hangUp(this.#dial, CLOSE.outOfStep);
-    this.#finish("out_of_step", undefined);
   }
 
   #finish(reason: CloseReason, code: number | undefined): void {

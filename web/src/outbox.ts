@@ -19,6 +19,8 @@ const MESSAGES_MAX = 4_096;
 const BYTES_MAX = 8 * 1024 * 1024;
 /** Frames under way without an acknowledgement. Bounds what a refusal makes us send again. */
 const WINDOW = 32;
+/** Longest delay of a refusal that is believed: the session would be over. */
+const RETRY_MAX_MS = 60_000;
 /** The frame that brings a message to the peer is longer than ours, and held to the same length. */
 const AROUND_BYTES = '{"t":"msg","seq":18446744073709551615,"gen":4294967295,"d":""}'.length;
 const QUOTES_BYTES = 2;
@@ -33,6 +35,8 @@ export class Outbox {
   #bytes = 0;
   #lastNumber = 0;
   #sentTo = 0;
+  /** Over all connections: the relay can't have more. */
+  #everSentTo = 0;
   #heldUntil = -Infinity;
 
   /** Messages that the relay has not acknowledged. */
@@ -83,7 +87,7 @@ export class Outbox {
 
   /** A new connection, on which the relay expects `next` and allows this much. False when that can't be. */
   welcomed(next: number, limits: SessionLimits): boolean {
-    if (next <= this.#storedTo || next > this.#lastNumber + 1) {
+    if (next <= this.#storedTo || next > this.#everSentTo + 1) {
       return false;
     }
     this.#limits = limits;
@@ -103,12 +107,13 @@ export class Outbox {
     return true;
   }
 
-  /** Nothing from `n` on was stored; it may come again at `until`. False when we have not sent that far. */
-  refused(n: number, code: RefusalCode, until: number): boolean {
+  /** Nothing from `n` on was stored; it may come again after the delay. False when we have not sent that far. */
+  refused(n: number, code: RefusalCode, retryMs: number, now: number): boolean {
     if (n > this.#sentTo) {
       return false;
     }
     if (n > this.#storedTo) {
+      const until = now + Math.min(retryMs, RETRY_MAX_MS);
       this.#sentTo = n - 1;
       this.#heldUntil = until;
       if (code === "rate_limited") {
@@ -128,6 +133,7 @@ export class Outbox {
       }
       this.#pace.take(now);
       this.#sentTo = next.n;
+      this.#everSentTo = Math.max(this.#everSentTo, next.n);
       due.push(next.frame);
     }
     return due;

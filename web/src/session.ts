@@ -10,11 +10,20 @@
 
 import { randomBytes, toHex } from "./bytes.js";
 import { SignalCore } from "./core.js";
-import type { ClosedEvent, ConnectionState, CoreEvent, Delivery, Effect, WelcomeEvent } from "./core-types.js";
+import type {
+  ClosedEvent,
+  ConnectionState,
+  CoreEvent,
+  Delivery,
+  Effect,
+  PeerEvent,
+  WelcomeEvent,
+} from "./core-types.js";
 import { Emitter } from "./emitter.js";
 import { plainEnvelope, sealedEnvelope, writeMessage, type Envelope, type SignalMessage } from "./envelope.js";
 import type { IceServer, Mood, PresenceState } from "./frames.js";
 import { realPlatform, type Platform } from "./platform.js";
+import { Presence } from "./presence.js";
 import { SendError, type SessionEvents, type SessionOptions } from "./session-types.js";
 import { SECRET_BYTES, type Slot } from "./signal-seal.js";
 import { Socket } from "./socket.js";
@@ -35,6 +44,7 @@ export class Session extends Emitter<SessionEvents> {
   #unsealed = 0;
   #state: ConnectionState = "new";
   #peer: PresenceState = "absent";
+  readonly #presence = new Presence();
   #slot: Slot | undefined;
   #iceServers: readonly IceServer[] = [];
   #left = false;
@@ -192,8 +202,10 @@ export class Session extends Emitter<SessionEvents> {
         this.#welcomed(event);
         break;
       case "peer":
-        this.#peer = event.state;
-        break;
+        if (this.#presence.noticed(event)) {
+          this.#show(event);
+        }
+        return;
       case "closed":
         this.#finish(event);
         return;
@@ -205,6 +217,11 @@ export class Session extends Emitter<SessionEvents> {
       case "violation":
         break;
     }
+    this.emit(event);
+  }
+
+  #show(event: PeerEvent): void {
+    this.#peer = event.state;
     this.emit(event);
   }
 
@@ -238,7 +255,7 @@ export class Session extends Emitter<SessionEvents> {
       this.emit({ type: "restart", generation });
     }
     if (item?.type === "peer") {
-      this.#tell(item);
+      this.#show(this.#presence.announced(item));
     } else if (item !== undefined) {
       await this.#unwrap(envelope, item.d, generation);
     }

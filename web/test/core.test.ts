@@ -42,6 +42,23 @@ for (const next of [1, 5]) {
   });
 }
 
+test("a relay that claims to have stored what only waits here ends the session, and nothing counts as stored", () => {
+  const bench = new Bench().live();
+  bench.close(1006).send("1").send("2").pass(1_000).open().welcome({ next: 2 });
+  assert.deepEqual(bench.end, { type: "closed", reason: "out_of_step", code: undefined });
+  assert.equal(bench.core.unacknowledged, 2);
+});
+
+test("a refusal for longer than a minute is believed for a minute", () => {
+  const bench = new Bench().live().send("1").forget();
+  bench.hear({ t: "err", code: "unavailable", n: 1, retryMs: 1e12 });
+  for (let second = 0; second < 59; second += 1) {
+    bench.pass(1_000).hear({ t: "pong" });
+  }
+  assert.deepEqual(bench.numbers, []);
+  assert.deepEqual(bench.pass(1_000).numbers, [1]);
+});
+
 test("a refusal holds everything from its n on until the delay is over, with five more already under way", () => {
   const bench = new Bench().live();
   for (const d of ["1", "2", "3", "4", "5", "6"]) {

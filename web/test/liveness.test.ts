@@ -31,7 +31,7 @@ for (const [code, reason] of FINAL) {
   });
 }
 
-for (const code of [1001, 1005, 1006, 1011, 1012, 1013, 1015, 4500, 4503, 4508, 4512, 4599]) {
+for (const code of [1001, 1005, 1006, 1011, 1012, 1013, 1015, 3000, 4399, 4500, 4503, 4508, 4512, 4599]) {
   test(`${code} means resume`, () => {
     const bench = new Bench().live().close(code).pass(21_000);
     assert.equal(bench.end, undefined);
@@ -78,6 +78,48 @@ test("a goaway moves the session at a random moment within its time, and the old
   assert.deepEqual([bench.dials, bench.hangUps], [1, [1000]]);
   bench.open().forget().welcome({ next: 1 });
   assert.deepEqual(bench.numbers, [1]);
+});
+
+test("the first goaway says when the session moves, and the next dial's delay begins anew", () => {
+  const bench = new Bench(() => 0.5).live();
+  for (let time = 0; time < 4; time += 1) {
+    bench.close(1006).pass(bench.core.deadline - bench.now).open().welcome();
+  }
+  bench.pass(6_000).forget().hear({ t: "goaway", inMs: 10_000 }).pass(4_000).hear({ t: "goaway", inMs: 10_000 });
+  assert.equal(bench.pass(999).dials, 0);
+  assert.equal(bench.pass(1).dials, 1);
+  bench.close(1006);
+  assert.equal(bench.core.deadline - bench.now, 250);
+});
+
+test("a session that moves after living long is not given up as unreachable", () => {
+  const bench = new Bench(() => 0).live();
+  for (let second = 0; second < 700; second += 10) {
+    bench.pass(10_000).hear({ t: "pong" });
+  }
+  bench.forget().hear({ t: "goaway", inMs: 1 }).pass(1);
+  assert.deepEqual([bench.dials, bench.end], [1, undefined]);
+});
+
+for (const [code, reason] of [
+  [4401, "bad_ticket"],
+  [4404, "no_session"],
+  [4409, "replaced"],
+] as const) {
+  test(`a session that ended while it was away is over when a dial is answered ${code}`, () => {
+    const bench = new Bench().live().close(1006).pass(1_000).open().close(code);
+    assert.deepEqual(bench.end, { type: "closed", reason, code });
+    bench.forget().do(bench.core.wake(bench.now)).pass(3_600_000);
+    assert.equal(bench.dials, 0);
+  });
+}
+
+test("a dial that is open but brings no welcome gets 4 s after a wake-up", () => {
+  const bench = new Bench();
+  bench.do(bench.core.start(bench.now)).open().pass(1_000);
+  bench.do(bench.core.wake(bench.now)).pass(3_999);
+  assert.deepEqual(bench.hangUps, []);
+  assert.deepEqual(bench.pass(1).hangUps, [4508]);
 });
 
 test("a socket closed 1012 in the middle of a goaway dials at the moment that was drawn", () => {

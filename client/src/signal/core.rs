@@ -47,7 +47,7 @@ use crate::entropy::Jitter;
 
 /// DNS, TCP, TLS and the upgrade together: longer is a dead end.
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
-/// After a wake-up a dial under way, perhaps over a network that is gone, gets so much longer.
+/// After a wake-up a dial or a greeting under way, perhaps over a network that is gone, gets so much longer.
 const WAKE_DIAL_LIMIT: Duration = Duration::from_secs(4);
 /// From the hello to the welcome.
 const WELCOME_LIMIT: Duration = Duration::from_secs(10);
@@ -298,8 +298,10 @@ impl Core {
                 until,
                 patient: false,
             } => *until = now.min(*until),
-            Phase::Dialing { until } => *until = (now + WAKE_DIAL_LIMIT).min(*until),
-            Phase::Waiting { patient: true, .. } | Phase::Greeting { .. } | Phase::Over => {}
+            Phase::Dialing { until } | Phase::Greeting { until, .. } => {
+                *until = (now + WAKE_DIAL_LIMIT).min(*until);
+            }
+            Phase::Waiting { patient: true, .. } | Phase::Over => {}
         }
     }
 

@@ -30,5 +30,5 @@ export type Meaning = {
 } | {
     readonly retry: Retry;
 };
-/** The meaning of a code: 44xx is final, 45xx and the rest of 1xxx mean resume. */
+/** The meaning of a code. One that the contract doesn't name is final in 44xx and means resume elsewhere. */
 export declare function meaningOf(code: number): Meaning;

@@ -32,8 +32,8 @@ export declare class Outbox {
     welcomed(next: number, limits: SessionLimits): boolean;
     /** All up to `n` is stored. False when we have not sent that far. */
     acknowledged(n: number): boolean;
-    /** Nothing from `n` on was stored; it may come again at `until`. False when we have not sent that far. */
-    refused(n: number, code: RefusalCode, until: number): boolean;
+    /** Nothing from `n` on was stored; it may come again after the delay. False when we have not sent that far. */
+    refused(n: number, code: RefusalCode, retryMs: number, now: number): boolean;
     /** The frames that may go now. They count as sent. */
     takeDue(now: number): string[];
 }

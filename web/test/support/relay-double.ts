@@ -74,6 +74,11 @@ export class RelayDouble {
     line?.close(code);
   }
 
+  /** Says something out of turn. */
+  say(to: SlotName, frame: Frame): void {
+    this.#say(this.slots[to], frame);
+  }
+
   /** The session is over. */
   end(): void {
     this.cut("a", 4410);

@@ -41,6 +41,11 @@ impl Core {
     }
 
     fn welcomed(&mut self, welcome: Welcome, now: Duration) {
+        if welcome.role != welcome.slot.role() {
+            // Both sides would give way in a negotiation, or neither.
+            self.interrupt(Interruption::Fault, Some(CloseCode::Malformed), now);
+            return;
+        }
         let resumed = self.slot.is_some();
         let same_slot = self.slot.is_none_or(|slot| slot == welcome.slot);
         let in_step = self.outbox.welcomed(welcome.next, welcome.limits).is_ok()

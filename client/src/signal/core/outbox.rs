@@ -177,6 +177,7 @@ impl Outbox {
 
     /// The relay has stored nothing of what still waits, so the numbers are ours to give again.
     fn drop_too_large(&mut self) {
+        self.ever_sent = self.stored;
         let (limits, dropped) = (self.limits, &mut self.dropped);
         let (mut n, mut bytes) = (self.stored, 0);
         self.waiting.retain(|content| {

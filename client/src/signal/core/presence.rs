@@ -30,6 +30,10 @@ impl Default for Presence {
 impl Presence {
     /// Said outside the sequence. What to tell the application, if anything.
     pub(crate) fn noticed(&mut self, presence: PeerPresence) -> Option<PeerPresence> {
+        if presence.generation < self.newest.generation {
+            // Of a page load that another has replaced.
+            return None;
+        }
         self.newest = presence;
         let first = self.told.generation == 0;
         let current = presence.generation == self.told.generation;
@@ -39,6 +43,9 @@ impl Presence {
 
     /// A generation took its place in the sequence. What to tell the application.
     pub(crate) fn announced(&mut self, presence: PeerPresence) -> PeerPresence {
+        if presence.generation > self.newest.generation {
+            self.newest = presence;
+        }
         let newest = self.newest;
         self.tell(if newest.generation == presence.generation {
             newest
@@ -80,6 +87,18 @@ mod tests {
         assert_eq!(presence.noticed(peer(Away, 2)), None);
         assert_eq!(presence.announced(peer(Online, 2)), peer(Away, 2));
         assert_eq!(presence.noticed(peer(Online, 2)), Some(peer(Online, 2)));
+    }
+
+    #[test]
+    fn what_is_said_of_a_replaced_generation_outside_the_sequence_is_not_told() {
+        let mut presence = Presence::default();
+        presence.noticed(peer(Online, 1));
+        assert_eq!(presence.noticed(peer(Away, 2)), None);
+        assert_eq!(presence.noticed(peer(PeerState::Left, 1)), None);
+        assert_eq!(presence.announced(peer(Online, 2)), peer(Away, 2));
+        assert_eq!(presence.announced(peer(Online, 3)), peer(Online, 3));
+        assert_eq!(presence.noticed(peer(Online, 2)), None);
+        assert_eq!(presence.noticed(peer(Away, 3)), Some(peer(Away, 3)));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Greeting, sending, receiving, and doing so over several connections.
 
-use sovereign_relay_protocol::signal::frame::{
-    ClientFrame, PeerPresence, PeerState, Refused, ServerFrame, Welcome,
+use sovereign_relay_protocol::signal::{
+    frame::{ClientFrame, PeerPresence, PeerState, Refused, ServerFrame, Welcome},
+    id::Role,
 };
 
 use super::{super::*, kit::*};
@@ -214,6 +215,19 @@ fn anything_but_a_welcome_at_first_and_a_second_welcome_are_faults() {
     let mut bench = Bench::connected();
     bench.greet(welcome(1, 0));
     assert_eq!(bench.interruption().0, Interruption::Fault);
+}
+
+#[test]
+fn a_role_that_is_not_the_slots_is_a_fault() {
+    let mut bench = Bench::new();
+    bench.core.tick(bench.now);
+    bench.dial();
+    bench.greet(Welcome {
+        role: Role::Polite,
+        ..welcome(1, 0)
+    });
+    assert_eq!(bench.interruption().0, Interruption::Fault);
+    assert_eq!(bench.effects(), [Effect::HangUp(CloseCode::Malformed)]);
 }
 
 #[test]

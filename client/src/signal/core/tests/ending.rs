@@ -1,6 +1,9 @@
 //! Leaving, and what can't be mended.
 
-use sovereign_relay_protocol::signal::frame::{ClientFrame, ServerFrame, Welcome};
+use sovereign_relay_protocol::signal::{
+    frame::{ClientFrame, ServerFrame, Welcome},
+    id::Role,
+};
 
 use super::{super::*, kit::*};
 
@@ -61,6 +64,17 @@ fn a_relay_that_lost_what_it_acknowledged_or_claims_more_than_was_said_is_out_of
 }
 
 #[test]
+fn a_relay_that_claims_to_have_stored_what_only_waits_here_is_out_of_step() {
+    let mut bench = Bench::new();
+    bench.send(3);
+    bench.core.tick(bench.now);
+    bench.dial();
+    bench.greet(welcome(2, 0));
+    assert_eq!(bench.events(), [ConnectionEvent::Ended(Ended::OutOfStep)]);
+    assert_eq!((bench.core.stored(), bench.frames()), (0, vec![]));
+}
+
+#[test]
 fn a_slot_does_not_change_hands() {
     let mut bench = Bench::connected();
     bench.core.closed(1006, bench.now);
@@ -68,6 +82,7 @@ fn a_slot_does_not_change_hands() {
     bench.dial();
     bench.greet(Welcome {
         slot: Slot::B,
+        role: Role::Polite,
         ..welcome(1, 0)
     });
     assert!(bench.events().contains(&ConnectionEvent::Ended(Ended::OutOfStep)));

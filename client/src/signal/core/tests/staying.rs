@@ -87,6 +87,57 @@ fn every_close_code_has_its_consequence() {
 }
 
 #[test]
+fn a_final_code_ends_it_before_the_welcome_as_well() {
+    // The session expired or was deleted, or the ticket did, while this side was away.
+    for code in [
+        CloseCode::NoSuchSession,
+        CloseCode::BadTicket,
+        CloseCode::Replaced,
+    ] {
+        let mut bench = Bench::connected();
+        bench.core.closed(1006, bench.now);
+        bench.pass_to_deadline();
+        bench.dial();
+        bench.events();
+        bench.core.closed(code.code(), bench.now);
+        assert_eq!(bench.events(), [ConnectionEvent::Ended(Ended::Closed(code))]);
+        assert_eq!(bench.core.deadline(bench.now), None);
+        bench.core.wake(bench.now);
+        bench.core.tick(bench.now);
+        assert_eq!(bench.effects(), []);
+    }
+}
+
+#[test]
+fn who_is_not_connected_keeps_as_much_as_a_mailbox_and_sends_it_in_order_when_it_is() {
+    let mut bench = Bench::connected();
+    bench.core.closed(1006, bench.now);
+    let mut sent = 0;
+    while bench.core.has_room() {
+        bench.send(1);
+        sent += 1;
+    }
+    assert_eq!(sent, limits::MAILBOX_MESSAGES);
+    bench.pass_to_deadline();
+    bench.dial();
+    bench.greet(welcome(1, 0));
+    assert_eq!(bench.numbers(), (1..=32).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_first_goaway_says_when_it_moves() {
+    let mut bench = Bench::connected();
+    bench.say(&ServerFrame::Goaway { in_ms: 10_000 });
+    bench.pass(seconds(4));
+    bench.say(&ServerFrame::Goaway { in_ms: 10_000 });
+    bench.pass_to_deadline();
+    assert_eq!(
+        (bench.now, bench.interruption().0),
+        (seconds(5), Interruption::Moving)
+    );
+}
+
+#[test]
 fn after_a_goaway_it_moves_at_a_moment_within() {
     let mut bench = Bench::connected();
     bench.say(&ServerFrame::Goaway { in_ms: 10_000 });
@@ -160,4 +211,21 @@ fn a_wake_up_asks_an_open_connection_and_gives_it_4_s() {
     bench.pass_to_deadline();
     assert_eq!(bench.now, seconds(5));
     assert_eq!(bench.interruption().0, Interruption::Silent);
+}
+
+#[test]
+fn a_wake_up_gives_a_dial_and_a_greeting_under_way_4_s() {
+    for dialled in [false, true] {
+        let mut bench = Bench::new();
+        bench.core.tick(bench.now);
+        assert_eq!(bench.effects(), [Effect::Dial]);
+        if dialled {
+            bench.core.dialled(bench.now);
+        }
+        bench.pass(seconds(1));
+        bench.core.wake(bench.now);
+        bench.pass_to_deadline();
+        assert_eq!(bench.now, seconds(5));
+        assert_eq!(bench.effects(), [Effect::HangUp(CloseCode::NoHello)]);
+    }
 }
