@@ -185,7 +185,7 @@ settings! {
     SIGNAL_MAILBOX_BYTES = plain(
         "RELAY_SIGNAL_MAILBOX_BYTES",
         "512KiB",
-        "content that may wait for a peer; at most RELAY_INSTANCE_MAILBOXES",
+        "messages that may wait for a peer, each counted with 62 bytes more than its content; at most RELAY_INSTANCE_MAILBOXES",
     );
     SIGNAL_SESSION_MESSAGES = plain(
         "RELAY_SIGNAL_SESSION_MESSAGES",
