@@ -11,7 +11,11 @@ use serde::{Deserialize, Serialize};
 use sovereign_relay_actors::ports::StoreError;
 use sovereign_relay_protocol::{id::InstanceId, redacted::Redacted};
 
-use super::{authority::Caller, derived::derive};
+use super::{
+    authority::Caller,
+    derived::derive,
+    hs256::{signer, validation, verifier},
+};
 use crate::store::revocation::Kid;
 
 /// Longest key that is looked at. Ours have about 220 bytes; the rest is room for other makers' headers.
@@ -110,7 +114,10 @@ pub(super) struct KeyRing {
 impl KeyRing {
     /// Prepares the keys.
     pub(super) fn new(secrets: &Secrets) -> Self {
-        let verifiers = secrets.all().map(verifier).collect();
+        let verifiers = secrets
+            .all()
+            .map(|secret| verifier(secret.expose().as_bytes()))
+            .collect();
         let mut kids: Vec<Kid> = secrets.all().map(kid_of).collect();
         kids.sort_unstable();
         kids.dedup();
@@ -120,7 +127,7 @@ impl KeyRing {
         };
         Self {
             header,
-            signer: signer(secrets.current()),
+            signer: signer(secrets.current().expose().as_bytes()),
             verifiers,
             kids,
             validation: validation(),
@@ -171,33 +178,8 @@ impl KeyRing {
     }
 }
 
-/// HS256 alone; of the registered claims none is needed (`exp` would be, by the library's default).
-fn validation() -> Validation {
-    let mut validation = Validation::new(Algorithm::HS256);
-    validation.required_spec_claims.clear();
-    validation.validate_exp = false;
-    validation.validate_aud = false;
-    validation
-}
-
 fn kid_of(secret: &Redacted) -> Kid {
     Kid(derive(secret.expose().as_bytes(), "key fingerprint"))
-}
-
-#[allow(
-    clippy::expect_used,
-    reason = "only an empty secret is refused, and Secrets::new lets none through"
-)]
-fn verifier(secret: &Redacted) -> DecodingKey {
-    DecodingKey::from_secret(secret.expose().as_bytes()).expect("the secret has at least 16 bytes")
-}
-
-#[allow(
-    clippy::expect_used,
-    reason = "only an empty secret is refused, and Secrets::new lets none through"
-)]
-fn signer(secret: &Redacted) -> EncodingKey {
-    EncodingKey::from_secret(secret.expose().as_bytes()).expect("the secret has at least 16 bytes")
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 pub mod authority;
 pub mod derived;
 pub mod error;
+mod hs256;
 pub mod keys;
 pub mod operator;
 mod revocations;

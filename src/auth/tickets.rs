@@ -19,7 +19,11 @@ use sovereign_relay_protocol::{
 };
 use zeroize::Zeroizing;
 
-use super::{derived::derive, keys::Secrets};
+use super::{
+    derived::derive,
+    hs256::{signer, validation, verifier},
+    keys::Secrets,
+};
 
 /// Longest ticket that is looked at. Ours have under 300 bytes.
 const TICKET_BYTES: usize = 512;
@@ -95,12 +99,14 @@ impl Tickets {
         entropy.fill(random.as_mut());
         let current = secrets.map_or(random.as_slice(), |secrets| secrets.current().expose().as_bytes());
         let previous = secrets.into_iter().flat_map(Secrets::previous);
-        let previous = previous.map(|secret| verifier(&key_of(secret.expose().as_bytes())));
+        let previous = previous.map(|secret| verifier(key_of(secret.expose().as_bytes()).as_slice()));
         let key = key_of(current);
         Self {
             header: Header::new(Algorithm::HS256),
-            signer: signer(&key),
-            verifiers: std::iter::once(verifier(&key)).chain(previous).collect(),
+            signer: signer(key.as_slice()),
+            verifiers: std::iter::once(verifier(key.as_slice()))
+                .chain(previous)
+                .collect(),
             validation: validation(),
         }
     }
@@ -156,33 +162,8 @@ impl From<Wire> for TicketClaims {
     }
 }
 
-/// HS256 alone. The expiry is compared here, since the library would ask the system for the time.
-fn validation() -> Validation {
-    let mut validation = Validation::new(Algorithm::HS256);
-    validation.required_spec_claims.clear();
-    validation.validate_exp = false;
-    validation.validate_aud = false;
-    validation
-}
-
 fn key_of(secret: &[u8]) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(derive(secret, LABEL))
-}
-
-#[allow(
-    clippy::expect_used,
-    reason = "only an empty key is refused, and this has 32 bytes"
-)]
-fn verifier(key: &Zeroizing<[u8; 32]>) -> DecodingKey {
-    DecodingKey::from_secret(key.as_slice()).expect("the key has 32 bytes")
-}
-
-#[allow(
-    clippy::expect_used,
-    reason = "only an empty key is refused, and this has 32 bytes"
-)]
-fn signer(key: &Zeroizing<[u8; 32]>) -> EncodingKey {
-    EncodingKey::from_secret(key.as_slice()).expect("the key has 32 bytes")
 }
 
 #[cfg(test)]

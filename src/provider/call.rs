@@ -6,24 +6,28 @@
 //!
 //! Invariants: what may have been accepted is never sent again, and an answer that did not come whole ends no device.
 
-use std::{
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{
-    RequestBuilder, Response, StatusCode,
+    RequestBuilder, Response,
     header::{AUTHORIZATION, CONTENT_LENGTH},
 };
-use sovereign_relay_actors::ports::{Clock, Entropy, Failure, Health, Hold, Outcome};
+use sovereign_relay_actors::ports::{Clock, Entropy, Health, Outcome};
 use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 use tokio::time::{sleep, timeout};
 
+mod losses;
+mod unanswered;
+
+use self::{
+    losses::Losses,
+    unanswered::{not_taken, without_body, without_token},
+};
+
 use super::{
     alarm::{Alarms, Refusal},
-    answer::{Answer, Reading, failed, misconfigured, not_the_providers, of_an_unknown_host},
+    answer::{Answer, Reading, failed, misconfigured, of_an_unknown_host},
     http::{CONNECT_LIMIT, SendError, classify, read_body, watched_body},
     oauth::{AccessToken, Mend, TokenError, TokenKeeper},
     retry_after::retry_after,
@@ -40,9 +44,6 @@ const LONGEST_RETRY: Duration = Duration::from_secs(2);
 /// Time to connect to a host that was never heard of as the provider, all tries together. Whoever names such hosts has
 /// turns for this long and no longer; one that is there is connected to in a fraction.
 const UNKNOWN_HOST_LIMIT: Duration = Duration::from_secs(2);
-/// Losses this close together are one lost connection with many streams.
-const SAME_LOSS: Duration = Duration::from_millis(500);
-
 /// One push in the form of its provider.
 pub(crate) trait Push: Sync {
     /// What is sent.
@@ -102,13 +103,7 @@ pub(crate) struct Caller {
     entropy: Arc<dyn Entropy>,
     alarms: Alarms,
     describe: fn(reqwest::Error) -> String,
-    losses: Mutex<Losses>,
-}
-
-#[derive(Default)]
-struct Losses {
-    number: u64,
-    last: Duration,
+    losses: Losses,
 }
 
 impl Caller {
@@ -123,7 +118,7 @@ impl Caller {
             entropy,
             alarms: Alarms::new(provider),
             describe,
-            losses: Mutex::default(),
+            losses: Losses::default(),
         }
     }
 
@@ -251,7 +246,11 @@ impl Caller {
             SendError::NotSent | SendError::Refused => None,
             SendError::Unsendable => Some(failed(Reason::PayloadRejected, false, Health::Answered)),
             SendError::TimedOut => Some(failed(Reason::ProviderTimeout, true, Health::Faulty)),
-            SendError::Lost => Some(failed(Reason::UnknownOutcome, true, self.connection_lost())),
+            SendError::Lost => Some(failed(
+                Reason::UnknownOutcome,
+                true,
+                self.losses.note(self.clock.now().mono),
+            )),
         }
     }
 
@@ -328,18 +327,6 @@ impl Caller {
         misconfigured()
     }
 
-    fn connection_lost(&self) -> Health {
-        let now = self.clock.now().mono;
-        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        if losses.number == 0 || now.saturating_sub(losses.last) > SAME_LOSS {
-            losses.number += 1;
-        }
-        losses.last = now;
-        Health::ConnectionLost {
-            connection: losses.number,
-        }
-    }
-
     fn jittered(&self, wait: Duration) -> Duration {
         let mut byte = [0];
         self.entropy.fill(&mut byte);
@@ -353,45 +340,6 @@ fn gives_up_at(push: &impl Push, began: Duration, deadline: Duration) -> Duratio
         true => deadline,
         false => deadline.min(began.saturating_add(UNKNOWN_HOST_LIMIT)),
     }
-}
-
-/// The last of the tries that the provider surely did not see: it is away, or there and takes no streams.
-fn not_taken(last: SendError) -> Outcome {
-    match last {
-        SendError::Refused => failed(Reason::ProviderUnavailable, true, Health::Faulty),
-        SendError::NotSent | SendError::Unsendable | SendError::TimedOut | SendError::Lost => {
-            Outcome::Unreachable
-        }
-    }
-}
-
-/// A 4xx whose body was lost. Whom a 429 concerns was in it, so it holds nobody but this push.
-fn without_body(status: StatusCode, hint: Option<Duration>) -> Outcome {
-    match status {
-        StatusCode::TOO_MANY_REQUESTS => throttled(hint),
-        _ => not_the_providers(),
-    }
-}
-
-fn without_token(error: TokenError) -> Outcome {
-    match error {
-        TokenError::Unreachable => Outcome::Unreachable,
-        TokenError::Unavailable => failed(Reason::ProviderUnavailable, true, Health::Faulty),
-        TokenError::Unusable => not_the_providers(),
-        TokenError::Throttled { wait } => throttled(Some(wait)),
-        TokenError::Refused => misconfigured(),
-    }
-}
-
-/// Too many of something that is not known to be this device's or everybody's pushes.
-fn throttled(retry_after: Option<Duration>) -> Outcome {
-    Outcome::Failed(Failure {
-        reason: Reason::ProviderThrottled,
-        retryable: true,
-        retry_after,
-        hold: Hold::Nothing,
-        health: Health::Answered,
-    })
 }
 
 #[cfg(test)]

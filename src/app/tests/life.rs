@@ -28,8 +28,8 @@ async fn a_push_goes_from_the_socket_to_the_provider_and_back() {
     whole.relay.stop().await;
 }
 
-#[actix_web::test]
-async fn a_push_under_way_is_answered_while_the_listener_is_closed_already() {
+/// A relay, an instance's key, and the socket of its push, which has reached the provider and waits there.
+async fn push_under_way() -> (Whole, String, TcpStream) {
     let whole = Whole::start_with(0, &[]).await;
     let (_, key) = whole.enroll().await;
     let mut socket = TcpStream::connect(whole.relay.public_addr).await.unwrap();
@@ -38,6 +38,12 @@ async fn a_push_under_way_is_answered_while_the_listener_is_closed_already() {
         .await
         .unwrap();
     whole.provider.reached.acquire().await.unwrap().forget();
+    (whole, key, socket)
+}
+
+#[actix_web::test]
+async fn a_push_under_way_is_answered_while_the_listener_is_closed_already() {
+    let (whole, _, mut socket) = push_under_way().await;
     let (address, provider) = (whole.relay.public_addr, whole.provider.clone());
     let stopping = actix_web::rt::spawn(whole.relay.stop());
     timeout(DEADLINE, refuses(address))
@@ -187,14 +193,7 @@ async fn a_directory_or_an_address_in_use_stops_the_start_and_is_named() {
 
 #[actix_web::test]
 async fn a_caller_that_goes_away_loses_the_answer_alone() {
-    let whole = Whole::start_with(0, &[]).await;
-    let (_, key) = whole.enroll().await;
-    let mut socket = TcpStream::connect(whole.relay.public_addr).await.unwrap();
-    socket
-        .write_all(&Request::push().key(&key).into_bytes())
-        .await
-        .unwrap();
-    whole.provider.reached.acquire().await.unwrap().forget();
+    let (whole, key, socket) = push_under_way().await;
     drop(socket);
     whole.provider.gate.add_permits(2);
     assert_eq!(whole.send(Request::push().key(&key)).await.status, 200);

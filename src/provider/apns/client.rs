@@ -20,11 +20,11 @@ use tokio::time::sleep;
 use super::{
     Inner,
     connection::NoAnswer,
-    error::{Again, Answer, ApnsReason, Judgement, failed},
+    error::{Again, Answer, ApnsReason, Judgement},
     pool::{Lease, NoLease},
     request::ApnsRequest,
 };
-use crate::provider::alarm::Refusal;
+use crate::provider::{alarm::Refusal, answer::failed};
 
 /// Tries that the peer did not take, at most. Each costs a pause that doubles, so a peer that refuses everything is
 /// not asked in a loop.

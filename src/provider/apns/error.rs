@@ -15,7 +15,7 @@ use serde::Deserialize;
 use sovereign_relay_actors::ports::{Certainty, Failure, Health, Hold, Outcome};
 use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 
-use crate::provider::retry_after::retry_after;
+use crate::provider::{answer::failed, retry_after::retry_after};
 
 /// How long one device is left alone after "too many requests" without a hint.
 const DEVICE_HOLD: Duration = Duration::from_secs(60);
@@ -302,17 +302,6 @@ fn judge_forbidden(reason: ApnsReason) -> Judgement {
 
 fn rejected() -> Judgement {
     Judgement::failed(Reason::PayloadRejected, false)
-}
-
-/// A failure without hint or hold.
-pub(super) fn failed(reason: Reason, retryable: bool, health: Health) -> Outcome {
-    Outcome::Failed(Failure {
-        reason,
-        retryable,
-        retry_after: None,
-        hold: Hold::Nothing,
-        health,
-    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use futures_util::future::BoxFuture;
-use sovereign_relay_actors::ports::Certainty;
+use sovereign_relay_actors::ports::{Certainty, Failure, Hold};
 use sovereign_relay_protocol::time::UnixMillis;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -17,7 +17,7 @@ use crate::{
     clock::SystemClock,
     entropy::SystemEntropy,
     provider::{
-        answer::perhaps_taken,
+        answer::{not_the_providers, perhaps_taken},
         http::{self, Options, causes},
         oauth::{Issued, TokenSource, issued},
         transport,

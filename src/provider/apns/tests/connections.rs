@@ -77,14 +77,7 @@ async fn a_burst_on_a_cold_start_sends_its_first_push_alone() {
         limit_enforcement: LimitEnforcement::GoAway,
         ..ApnsOptions::default()
     };
-    let kit = Kit::with(
-        SimulatorOptions {
-            apns,
-            ..SimulatorOptions::default()
-        },
-        quick(),
-    )
-    .await;
+    let kit = Kit::with_apns(apns).await;
     assert!(kit.push_many(900).await.iter().all(is_sent));
     assert_eq!(
         (kit.apns().limit_violations(), kit.apns().connections_accepted()),
@@ -99,14 +92,7 @@ async fn a_peer_that_never_allows_more_than_one_stream_gets_one_at_a_time_on_eac
         raised_stream_limit: 1,
         ..ApnsOptions::default()
     };
-    let kit = Kit::with(
-        SimulatorOptions {
-            apns,
-            ..SimulatorOptions::default()
-        },
-        quick(),
-    )
-    .await;
+    let kit = Kit::with_apns(apns).await;
     assert!(kit.push_many(200).await.iter().all(is_sent));
     assert_eq!(kit.apns().limit_violations(), 0);
     assert_eq!(
@@ -125,14 +111,7 @@ async fn more_connections_are_opened_when_the_open_ones_are_full_and_never_beyon
         raised_stream_limit: 5,
         ..ApnsOptions::default()
     };
-    let kit = Kit::with(
-        SimulatorOptions {
-            apns,
-            ..SimulatorOptions::default()
-        },
-        quick(),
-    )
-    .await;
+    let kit = Kit::with_apns(apns).await;
     for _ in 0..10 {
         assert!(is_sent(&kit.push().await));
     }

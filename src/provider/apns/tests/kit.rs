@@ -19,7 +19,7 @@ use sovereign_relay_protocol::{
     redacted::Redacted,
     token::TargetToken,
 };
-use sovereign_relay_simulator::{ApnsSimulator, SimulatorOptions, Simulators};
+use sovereign_relay_simulator::{ApnsOptions, ApnsSimulator, SimulatorOptions, Simulators};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -69,6 +69,15 @@ pub(super) struct Kit {
 impl Kit {
     pub(super) async fn start() -> Self {
         Self::with(SimulatorOptions::default(), quick()).await
+    }
+
+    /// An APNs of this kind.
+    pub(super) async fn with_apns(apns: ApnsOptions) -> Self {
+        let options = SimulatorOptions {
+            apns,
+            ..SimulatorOptions::default()
+        };
+        Self::with(options, quick()).await
     }
 
     pub(super) async fn with(options: SimulatorOptions, tuning: Tuning) -> Self {

@@ -12,7 +12,10 @@ use sovereign_relay_protocol::{
 use sovereign_relay_simulator::{Behaviour, Pace, apns::verdict};
 
 use super::kit::{Kit, SOON, failure, is_sent};
-use crate::provider::apns::{ApnsConfig, ApnsConfigError, Topics, error::failed};
+use crate::provider::{
+    answer::failed,
+    apns::{ApnsConfig, ApnsConfigError, Topics},
+};
 
 #[tokio::test]
 async fn a_push_arrives_as_the_contract_says() {
