@@ -25,3 +25,25 @@ pub mod trust;
 
 /// The types of the wire, which this crate's calls take and give.
 pub use sovereign_relay_protocol as protocol;
+
+#[cfg(test)]
+mod tests {
+    /// The examples are run against the relay by its own tests.
+    #[test]
+    fn the_readme_shows_the_examples_as_they_are_run() {
+        let examples = [
+            ("examples/signal.rs", include_str!("../examples/signal.rs")),
+            ("examples/push.rs", include_str!("../examples/push.rs")),
+        ];
+        let mut shown = include_str!("../README.md").split("<!-- ").skip(1);
+        for (path, source) in examples {
+            let block = shown.next().and_then(|rest| rest.strip_prefix(path)).unwrap();
+            let code = block.strip_prefix(" -->\n```rust\n").unwrap();
+            let (code, _) = code.split_once("```").unwrap();
+            for function in code.split_inclusive("\n}\n") {
+                assert!(source.contains(function.trim_start()), "{path}: {function}");
+            }
+        }
+        assert_eq!(shown.next(), None);
+    }
+}

@@ -156,7 +156,8 @@ impl Connection {
 
 impl Sender {
     /// Sends; returns when the message is in line, which waits when the relay is far behind. Cancel-safe: a message is
-    /// in line or it isn't.
+    /// in line or it isn't. In a session that requires sealing the relay ends a connection whose content doesn't begin
+    /// with `e1.`.
     pub async fn send(&self, content: Opaque) -> Result<Receipt, SendError> {
         let place = self.place().await?;
         if !fits(&content, &self.limits()) {
