@@ -120,8 +120,10 @@ export class FakePeerConnection extends EventTarget {
   }
 
   #check(): void {
-    if (this.signalingState === "stable" && this.#remoteCandidates > 0 && this.#remoteEnded) {
+    const isNew = this.connectionState !== "connected";
+    if (isNew && this.signalingState === "stable" && this.#remoteCandidates > 0 && this.#remoteEnded) {
       this.connectionState = "connected";
+      this.dispatchEvent(new Event("connectionstatechange"));
     }
   }
 
