@@ -45,6 +45,7 @@ use crate::{
     auth::SecretError,
     clock::SystemClock,
     config::{Config, ConfigError},
+    descriptors,
     entropy::SystemEntropy,
     http::{Tuning, capabilities::is_configured, health::Facts, services::Services},
     limit::{AddressLimits, BodyBudget},
@@ -163,12 +164,19 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
         &records.store,
         remembered(&records.store, ports.clock.now()).await,
     )?;
-    let signal = SignalHalf::start(&config, &ports, &records.authority, &lifecycle);
+    let connections = descriptors::public_connections(config.listen.connections);
+    let signal = SignalHalf::start(&config, &ports, &records.authority, &lifecycle, connections);
     let limits = Arc::new(AddressLimits::new());
     let services = Data::new(services(
         &config, &ports, &records, &push, &signal, &limits, &lifecycle,
     ));
-    let public = listen_public(&config, &ports, services.clone(), signal.upgrades.clone())?;
+    let public = listen_public(
+        &config,
+        &ports,
+        services.clone(),
+        signal.upgrades.clone(),
+        connections,
+    )?;
     let admin = listen_admin(
         &config,
         &ports,

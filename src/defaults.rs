@@ -15,6 +15,14 @@ pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED)
 /// Loopback only: metrics are open there.
 pub const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), ADMIN_PORT);
 
+/// Public connections at the same time: 400 MiB if all were of HTTP at about 20 KiB each, under 100 if all were idle
+/// WebSockets.
+pub const CONNECTIONS: usize = 20_000;
+/// Of fewer, the shares of HTTP and of WebSockets would be too small to mean anything.
+pub const CONNECTIONS_MIN: u32 = 100;
+/// More than a process can have on most systems: a typing error.
+pub const CONNECTIONS_MAX: u32 = 1_000_000;
+
 /// Whose `X-Forwarded-For` is believed when the operator names nobody: proxies on the same machine or network.
 pub const TRUSTED_PROXIES: [&str; 8] = [
     "127.0.0.0/8",

@@ -11,7 +11,6 @@ use crate::{
     admin::{self, Admin},
     config::Config,
     defaults::STOP_TIME,
-    descriptors,
     http::{self, server::Bound, services::Services},
     limit::{BodyBounds, BodyBudget},
     ws::upgrade::Upgrades,
@@ -26,10 +25,11 @@ pub(super) fn listen_public(
     ports: &Ports,
     services: Data<Services>,
     upgrades: Arc<Upgrades>,
+    connections: usize,
 ) -> Result<Listener, StartError> {
     let closing_time = closing_time(config.timeouts.drain_grace);
-    let mut limits = ports.tuning.public(threads(config.listen.workers), closing_time);
-    limits.connections = descriptors::public_connections(limits.connections);
+    let workers = threads(config.listen.workers);
+    let limits = ports.tuning.public(workers, connections, closing_time);
     let address = config.listen.address;
     let bound = http::bind(address, limits, services, Some(upgrades))
         .map_err(|cause| StartError::Listen { address, cause })?;

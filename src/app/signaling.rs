@@ -38,6 +38,7 @@ impl SignalHalf {
         ports: &Ports,
         authority: &Arc<Authority>,
         lifecycle: &Lifecycle,
+        connections: usize,
     ) -> Self {
         let rules = config.signaling.rules;
         let store = Arc::new(MemorySessions::new(
@@ -64,7 +65,7 @@ impl SignalHalf {
                 authority: authority.clone(),
                 turn: turn.clone(),
             }),
-            door: Door::new(config.signaling.door),
+            door: Door::new(config.signaling.door, connections),
             lifecycle: lifecycle.clone(),
         });
         let upgrades = Arc::new(Upgrades {
@@ -92,7 +93,9 @@ impl SignalHalf {
             gauge!("relay_signal_sessions").set(count(snapshot.sessions));
             gauge!("relay_signal_mailbox_bytes").set(count(snapshot.mailbox_bytes));
             gauge!("relay_session_actors").set(count(sessions.alive()));
-            gauge!("relay_signal_sockets_before_hello").set(count(endpoint.door.count()));
+            gauge!("relay_signal_sockets_before_hello").set(count(endpoint.door.knocking()));
+            gauge!("relay_signal_welcomed_sockets").set(endpoint.door.welcomed());
+            gauge!("relay_signal_leaving_sockets").set(count(endpoint.door.leaving()));
         }
     }
 

@@ -19,16 +19,25 @@ pub struct Listen {
     pub public_url: Option<Url>,
     /// HTTP threads; `None` = one per CPU.
     pub workers: Option<NonZeroUsize>,
+    /// Connections at the same time, if there are file descriptors for so many.
+    pub connections: usize,
     /// Threads of the instances' actors; `None` = one per CPU.
     pub arbiters: Option<NonZeroUsize>,
 }
 
 impl Listen {
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
+        let connections = sources.parse(
+            &setting::CONNECTIONS,
+            value::number(defaults::CONNECTIONS_MIN..=defaults::CONNECTIONS_MAX),
+        )?;
         Ok(Self {
             address: address(sources)?,
             public_url: sources.parse(&setting::PUBLIC_URL, parse_public_url)?,
             workers: sources.parse(&setting::WORKERS, value::threads)?,
+            connections: connections
+                .and_then(|connections| usize::try_from(connections).ok())
+                .unwrap_or(defaults::CONNECTIONS),
             arbiters: sources.parse(&setting::ARBITERS, value::threads)?,
         })
     }

@@ -111,6 +111,11 @@ settings! {
     PORT = plain("PORT", "4002", "port of the public API, on all addresses");
     PUBLIC_URL = plain("RELAY_PUBLIC_URL", "from each request", "the URL that instances know this relay by");
     WORKERS = plain("RELAY_WORKERS", "one per CPU", "threads that serve HTTP");
+    CONNECTIONS = plain(
+        "RELAY_CONNECTIONS",
+        "20000",
+        "public connections at the same time, WebSockets among them: 100 to 1000000; a fifth is kept for HTTP",
+    );
     ARBITERS = plain("RELAY_ARBITERS", "one per CPU", "threads that run the instances' actors");
     TRUSTED_PROXIES = plain(
         "RELAY_TRUSTED_PROXIES",
@@ -210,12 +215,22 @@ settings! {
     SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS = plain(
         "RELAY_SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS",
         "100",
-        "sockets of an address that have not shown a ticket; a newer one sends the oldest away",
+        "sockets of an address that have not shown a ticket, and as many that are closing; a newer one sends the oldest away",
     );
     SIGNAL_SOCKETS_BEFORE_HELLO = plain(
         "RELAY_SIGNAL_SOCKETS_BEFORE_HELLO",
         "2000",
-        "the same of all addresses together",
+        "the same of all addresses together; at most a tenth of RELAY_CONNECTIONS",
+    );
+    SIGNAL_SOCKETS = plain(
+        "RELAY_SIGNAL_SOCKETS",
+        "three fifths of RELAY_CONNECTIONS",
+        "signaling connections that have shown a ticket; at most the default",
+    );
+    SIGNAL_SOCKETS_PER_ADDRESS = plain(
+        "RELAY_SIGNAL_SOCKETS_PER_ADDRESS",
+        "a quarter of RELAY_SIGNAL_SOCKETS",
+        "the same of one address",
     );
     TURN_URIS = plain("TURN_URIS", "TURN is off", "comma list of stun:, turn: and turns: URIs of your TURN server").reloads();
     TURN_SECRET = secret(

@@ -22,7 +22,7 @@ pub struct Signaling {
     pub rules: SessionRules,
     /// How much instances may have at the same time.
     pub bounds: SessionBounds,
-    /// How many may come without having shown a ticket.
+    /// How many connections there may be, by what they have shown.
     pub door: DoorBounds,
     /// The TURN server, or why there is none.
     pub turn: Result<TurnServers, Off>,

@@ -24,17 +24,22 @@ pub(crate) mod extract;
 pub mod health;
 pub(crate) mod openapi;
 mod patience;
+mod plain;
 pub(crate) mod push;
 pub(crate) mod server;
 pub mod services;
 pub(crate) mod sessions;
+pub(crate) mod signal;
 mod unread;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 use self::{context::Observer, error::ApiError, server::Bound, services::Services};
-use crate::{limit::BodyBounds, ws::upgrade::Upgrades};
+use crate::{
+    limit::BodyBounds,
+    ws::upgrade::{self, Upgrades},
+};
 
 /// Times and sizes of the listeners.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +53,6 @@ pub struct Tuning {
     /// How long an idle connection is kept: longer than the 60 s after which common proxies drop theirs, so that it
     /// is the proxy that closes and never a request that meets a closing socket.
     pub keep_alive: Duration,
-    /// Public connections at the same time: at about 20 KiB each for HTTP, under 5 for an idle WebSocket.
-    pub connections: usize,
     /// What the kernel holds beyond.
     pub backlog: u32,
 }
@@ -61,7 +64,6 @@ impl Default for Tuning {
             body_time: Duration::from_secs(10),
             bodies: BodyBounds::default(),
             keep_alive: Duration::from_secs(75),
-            connections: 20_000,
             backlog: 4096,
         }
     }
@@ -69,10 +71,15 @@ impl Default for Tuning {
 
 impl Tuning {
     /// The public listener's bounds.
-    pub(crate) fn public(&self, workers: usize, closing_time: Duration) -> ListenerLimits {
+    pub(crate) fn public(
+        &self,
+        workers: usize,
+        connections: usize,
+        closing_time: Duration,
+    ) -> ListenerLimits {
         ListenerLimits {
             workers,
-            connections: self.connections,
+            connections,
             backlog: self.backlog,
             head_time: self.head_time,
             keep_alive: self.keep_alive,
@@ -84,9 +91,8 @@ impl Tuning {
     pub(crate) fn admin(&self) -> ListenerLimits {
         let closing_time = Duration::from_secs(1);
         ListenerLimits {
-            connections: 64,
             backlog: 64,
-            ..self.public(1, closing_time)
+            ..self.public(1, 64, closing_time)
         }
     }
 }
@@ -116,8 +122,12 @@ pub(crate) fn bind(
     upgrades: Option<Arc<Upgrades>>,
 ) -> io::Result<Bound> {
     let observer = observer(&services, "public");
+    let endpoint = upgrades.clone().map(Data::from);
     server::bind(address, limits, observer, upgrades, move |config| {
         config.app_data(services.clone());
+        if let Some(endpoint) = &endpoint {
+            config.app_data(endpoint.clone());
+        }
         routes(config);
     })
 }
@@ -140,7 +150,7 @@ fn routes(config: &mut ServiceConfig) {
 }
 
 /// Every path and what answers there. Nothing public is registered anywhere else.
-fn resources() -> [(&'static str, Resource); 12] {
+fn resources() -> [(&'static str, Resource); 13] {
     let enrollment = web::delete().to(enroll::withdraw);
     let (one_session, session) = only(
         "GET, HEAD, DELETE",
@@ -154,6 +164,7 @@ fn resources() -> [(&'static str, Resource); 12] {
         get("/v1/capabilities", readable().to(capabilities::capabilities)),
         post("/v1/push", web::post().to(push::push)),
         post("/v1/push/batch", web::post().to(batch::push_batch)),
+        get(upgrade::PATH, readable().to(signal::refuse)),
         post("/v1/signal/sessions", web::post().to(sessions::create)),
         (one_session, session.route(web::delete().to(sessions::end))),
         get("/api/health", readable().to(health::api_health)),

@@ -24,6 +24,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::BytesMut;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
@@ -84,6 +85,8 @@ impl Drop for Served {
 /// A socket whose reads fail when the patience is over.
 pub(super) struct Patient<S> {
     socket: S,
+    /// Read before the socket is: what was read of it already and is to be read again.
+    unread: BytesMut,
     patience: Patience,
     watch: Watch,
     timer: Option<Pin<Box<Sleep>>>,
@@ -95,6 +98,7 @@ impl<S> Patient<S> {
     pub(super) fn new(socket: S, patience: Patience) -> Self {
         Self {
             socket,
+            unread: BytesMut::new(),
             patience,
             watch: Watch::new(),
             timer: None,
@@ -105,6 +109,14 @@ impl<S> Patient<S> {
     /// For the connection's requests.
     pub(super) fn watch(&self) -> Watch {
         self.watch.clone()
+    }
+
+    /// As a connection that has just come, and begins with these bytes.
+    pub(super) fn again(self, unread: BytesMut) -> Self {
+        Self {
+            unread,
+            ..Self::new(self.socket, self.patience)
+        }
     }
 
     /// The socket, for what comes after HTTP.
@@ -135,6 +147,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let length = buffer.remaining().min(self.unread.len());
+            buffer.put_slice(&self.unread.split_to(length));
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.socket).poll_read(context, buffer);
         if buffer.filled().len() > before {
@@ -229,6 +246,17 @@ mod tests {
             drop(watch.serve());
             assert_eq!(trickled(&mut client, &mut socket).await, 10);
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_to_be_read_again_comes_before_what_was_not_read_yet() {
+        let (mut client, socket, _) = connection();
+        let mut socket = socket.again(BytesMut::from("again "));
+        client.write_all(b"and on").await.unwrap();
+        drop(client);
+        let mut read = String::new();
+        socket.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "again and on");
     }
 
     #[tokio::test(start_paused = true)]

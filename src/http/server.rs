@@ -2,15 +2,21 @@
 //!
 //! It is what actix-web's `HttpServer` builds, put together here because a WebSocket leaves HTTP after its upgrade
 //! ([`crate::ws`]), for which `HttpServer` has no way.
+//!
+//! ```text
+//! socket -> HTTP --asks for a WebSocket--> a handshake of the endpoint? --yes--> WebSocket
+//!             ^----------------------------- the same without asking <----no
+//! ```
 
-use std::{cell::Cell, io, net::SocketAddr, sync::Arc};
+use std::{cell::Cell, io, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 
 use actix_codec::Framed;
 use actix_http::{HttpService, Protocol, Request, h1};
 use actix_rt::net::TcpStream;
 use actix_server::Server;
 use actix_service::{
-    IntoServiceFactory as _, Service as _, ServiceFactoryExt as _, apply_fn_factory, fn_service, map_config,
+    IntoServiceFactory as _, Service, ServiceFactory as _, ServiceFactoryExt as _, fn_factory, fn_service,
+    map_config,
 };
 use actix_web::{
     App,
@@ -19,26 +25,35 @@ use actix_web::{
     web,
     web::ServiceConfig,
 };
-use sovereign_relay_actors::ports::Entropy;
-use tokio::net::TcpSocket;
+use tokio::{io::AsyncWriteExt as _, net::TcpSocket};
 
 use super::{
     ListenerLimits,
     context::{self, Observer},
     no_route,
     patience::{Patience, Patient, Watch},
+    plain,
 };
 use crate::ws::upgrade::{self, Upgraded, Upgrades};
 
 /// How long a connection may go on lingering after an answer that ended it early. Long enough for the answer to
 /// reach a client that is still sending.
-const LINGER: std::time::Duration = std::time::Duration::from_secs(1);
+const LINGER: Duration = Duration::from_secs(1);
+/// How long a client may take to read the answers before its upgrade, and the upgrade's.
+const HANDOVER: Duration = Duration::from_secs(5);
 
 type Socket = Patient<TcpStream>;
 
 tokio::task_local! {
     /// What the connection that is being served has become. The HTTP service has no other way to say it.
-    static UPGRADED: Cell<Option<Upgraded>>;
+    static BECAME: Cell<Option<Became>>;
+}
+
+/// What becomes of a connection on which a WebSocket was asked for.
+enum Became {
+    WebSocket(Upgraded),
+    /// HTTP once more, from the same request on.
+    Http(Socket),
 }
 
 /// A bound server that is about to run.
@@ -49,7 +64,7 @@ pub(crate) struct Bound {
     pub(crate) address: SocketAddr,
 }
 
-/// Binds a listener. Without `upgrades`, every WebSocket is refused as any unknown path.
+/// Binds a listener. Without `upgrades`, there are no WebSockets.
 pub(crate) fn bind(
     address: SocketAddr,
     limits: ListenerLimits,
@@ -67,7 +82,6 @@ pub(crate) fn bind(
     };
     let factory = move || {
         let (observer, upgrades, stops) = (observer.clone(), upgrades.clone(), stops.clone());
-        let entropy = observer.entropy.clone();
         let app = App::new()
             .configure(configure.clone())
             .default_service(web::to(no_route))
@@ -94,11 +108,16 @@ pub(crate) fn bind(
                 data.insert(socket.watch());
             })
             .upgrade(fn_service(move |(request, framed)| {
-                on_upgrade(upgrades.clone(), entropy.clone(), request, framed)
+                on_upgrade(upgrades.clone(), request, framed)
             }))
             .finish(map_config(app, |()| AppConfig::default()));
-        let service = fn_service(move |socket| async move { Ok(taken(socket, patience)) }).and_then(service);
-        apply_fn_factory(service, |socket: TcpStream, service| serve(service.call(socket)))
+        fn_factory(move || {
+            let made = service.new_service(());
+            async move {
+                let http = Rc::new(made.await?);
+                Ok::<_, ()>(fn_service(move |socket| serve(http.clone(), socket, patience)))
+            }
+        })
     };
     let server = builder
         .workers(limits.workers)
@@ -121,41 +140,62 @@ fn listen(address: SocketAddr, backlog: u32) -> io::Result<std::net::TcpListener
     socket.listen(backlog)?.into_std()
 }
 
-/// A connection that was taken in.
-fn taken(socket: TcpStream, patience: Patience) -> (Socket, Protocol, Option<SocketAddr>) {
-    // Without it small answers wait for the peer's acknowledgement. A socket that refuses is about to end.
-    let _ = socket.set_nodelay(true);
-    let peer = socket.peer_addr().ok();
-    (Patient::new(socket, patience), Protocol::Http1, peer)
-}
-
 /// Serves a connection: HTTP, and then what it has become, if it has left HTTP. It counts as one of the listener's to
 /// its end.
 ///
 /// HTTP has a box of its own that is gone before a WebSocket begins: its state is large, and actix-server keeps room for
 /// what is returned here twice.
-fn serve<E>(http: impl Future<Output = Result<(), E>>) -> impl Future<Output = Result<(), E>> {
-    let http = Box::pin(UPGRADED.scope(Cell::new(None), async move {
-        http.await?;
-        Ok(UPGRADED.with(Cell::take))
-    }));
-    async move {
-        let upgraded: Option<Upgraded> = http.await?;
-        if let Some(upgraded) = upgraded {
-            upgraded.converse().await;
-        }
-        Ok(())
+async fn serve<S>(http: Rc<S>, socket: TcpStream, patience: Patience) -> Result<(), S::Error>
+where
+    S: Service<(Socket, Protocol, Option<SocketAddr>), Response = ()>,
+{
+    // Without it small answers wait for the peer's acknowledgement. A socket that refuses is about to end.
+    let _ = socket.set_nodelay(true);
+    let peer = socket.peer_addr().ok();
+    let mut became = Some(Became::Http(Patient::new(socket, patience)));
+    while let Some(Became::Http(socket)) = became {
+        let http = http.call((socket, Protocol::Http1, peer));
+        became = Box::pin(BECAME.scope(Cell::new(None), async move {
+            http.await?;
+            Ok(BECAME.with(Cell::take))
+        }))
+        .await?;
     }
+    if let Some(Became::WebSocket(upgraded)) = became {
+        upgraded.converse().await;
+    }
+    Ok(())
 }
 
 async fn on_upgrade(
     upgrades: Option<Arc<Upgrades>>,
-    entropy: Arc<dyn Entropy>,
     request: Request,
     framed: Framed<Socket, h1::Codec>,
 ) -> Result<(), actix_http::Error> {
-    let framed = framed.into_map_io(Patient::into_socket);
-    let upgraded = upgrade::handshake(upgrades, &*entropy, request, framed).await;
-    UPGRADED.with(|place| place.set(upgraded));
+    let becoming = become_of(upgrades, &request, framed);
+    let became = tokio::time::timeout(HANDOVER, becoming)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    match became {
+        Ok(became) => BECAME.with(|place| place.set(Some(became))),
+        Err(error) => tracing::debug!(%error, "a client went away before its upgrade was answered"),
+    }
     Ok(())
+}
+
+async fn become_of(
+    upgrades: Option<Arc<Upgrades>>,
+    request: &Request,
+    framed: Framed<Socket, h1::Codec>,
+) -> io::Result<Became> {
+    if let Some(upgrades) = upgrades.filter(|upgrades| upgrades.takes(request)) {
+        let framed = framed.into_map_io(Patient::into_socket);
+        let upgraded = upgrade::accept(upgrades, request, framed).await?;
+        return Ok(Became::WebSocket(upgraded));
+    }
+    let mut parts = framed.into_parts();
+    parts.io.write_all(&parts.write_buf).await?;
+    let mut unread = plain::head(request);
+    unread.extend_from_slice(&parts.read_buf);
+    Ok(Became::Http(parts.io.again(unread)))
 }

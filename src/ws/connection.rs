@@ -36,7 +36,7 @@ use crate::shutdown::Phase;
 
 use super::{
     Endpoint, Guest,
-    door::Knock,
+    crowd::Stay,
     end::{End, close, finish},
     greeting::{admit, dial, greet, parse},
     heartbeat::{Due, Heartbeat},
@@ -52,19 +52,19 @@ const PAGE_BYTES: usize = 16 * 1024;
 const ICE_PERIOD: Duration = Duration::from_secs(30);
 
 /// Serves a connection whose WebSocket handshake is done.
-pub(super) async fn serve(endpoint: &Endpoint, socket: &mut Socket, knock: Knock, address: u64) -> End {
+pub(super) async fn serve(endpoint: &Endpoint, socket: &mut Socket, knock: Stay, address: u64) -> End {
     let end = match converse(endpoint, socket, knock, address).await {
         Ok(never) => match never {},
         Err(end) => end,
     };
-    close(socket, end).await;
+    close(socket, end, || endpoint.door.leave(address)).await;
     end
 }
 
 async fn converse(
     endpoint: &Endpoint,
     socket: &mut Socket,
-    knock: Knock,
+    knock: Stay,
     address: u64,
 ) -> Result<std::convert::Infallible, End> {
     let hello = tokio::select! {
@@ -73,6 +73,7 @@ async fn converse(
         () = tokio::time::sleep(HELLO) => return Err(CloseCode::NoHello.into()),
     };
     let guest = admit(endpoint, &hello, address)?;
+    let _place = endpoint.door.enter(address).ok_or(CloseCode::TryAgainLater)?;
     let link = Arc::new(Link::default());
     let voice = Voice(link.clone());
     let (bound, held) = dial(endpoint, &guest, &hello, &link).await?;

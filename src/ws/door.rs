@@ -1,14 +1,18 @@
-//! Who may stand before the door: sockets that have not said a valid `hello` yet.
+//! How many sockets there may be, by what they have shown: no ticket yet, a ticket, or the will to leave.
 //!
-//! At most so many from one address and in all as [`DoorBounds`] says. When it is full, the one that has been silent longest is sent away
-//! (4508) to make room, so that a crowd of idle sockets can't keep real peers out. An address that showed too many bad
-//! tickets waits until its minute is over (1013, never a final code: neighbours share addresses).
+//! ```text
+//! handshake -> before `welcome` (knock) -> past it (enter) -> closing handshake (leave)
+//!              the oldest makes room       a newcomer: 1013   the oldest makes room
+//! ```
+//!
+//! Each part is bounded, for one address and in all. Together they take at most eight tenths of the public listener's
+//! connections ([`DoorBounds`]), so that however many sockets come, there is a connection for a push. An instance needs
+//! no bound of its own: it has at most 500 sessions of two slots, and a slot has one connection past its `welcome`.
+//!
+//! An address that showed too many bad tickets waits until its minute is over (1013, never a final code: neighbours
+//! share addresses).
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
-
+use metrics::counter;
 use sovereign_relay_actors::{
     limiter::{Limiter, Rate, Room, WhenFull},
     now::Now,
@@ -16,7 +20,12 @@ use sovereign_relay_actors::{
 use sovereign_relay_protocol::limits::{
     BAD_TICKETS_PER_MINUTE, SOCKETS_BEFORE_HELLO, SOCKETS_BEFORE_HELLO_PER_ADDRESS,
 };
-use tokio::sync::Notify;
+use tracing::warn;
+
+use super::{
+    crowd::{Crowd, CrowdBounds, Stay},
+    places::{Place, PlaceBounds, Places},
+};
 
 /// Addresses whose bad tickets are remembered, about 50 bytes each. Beyond, an address is not held back: its sockets
 /// are bounded all the same.
@@ -25,13 +34,26 @@ const ROOM: Room = Room {
     when_full: WhenFull::Pass,
 };
 
-/// How many may stand before the door, and how often one may show a bad ticket.
+/// Of ten connections of the listener, how many sockets past their `welcome` may take.
+const WELCOMED_TENTHS: usize = 6;
+/// How many those before it may take, and those in their closing handshake as many again. What is left is HTTP's.
+const CROWD_TENTHS: usize = 1;
+/// An address has this part of the places past `welcome`, unless the operator says otherwise: enough for the thousands
+/// behind a carrier's or a campus's address translation, and it takes four addresses to fill all. Behind a proxy
+/// that is trusted, an address is the client's.
+const ADDRESS_PART: u32 = 4;
+
+/// How many sockets there may be, and how often one may show a bad ticket. As far as the listener's connections reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DoorBounds {
-    /// Sockets of one address before their `welcome`.
+    /// Sockets of one address before their `welcome`, and as many in their closing handshake.
     pub sockets_per_address: u32,
-    /// Sockets of all addresses before their `welcome`.
+    /// The same of all addresses.
     pub sockets: u32,
+    /// Sockets of one address past their `welcome`; `None` = a quarter of all.
+    pub welcomed_per_address: Option<u32>,
+    /// The same of all addresses; `None` = as many as the connections allow.
+    pub welcomed: Option<u32>,
     /// Bad tickets of one address in a minute.
     pub bad_tickets_per_minute: u32,
 }
@@ -41,69 +63,82 @@ impl Default for DoorBounds {
         Self {
             sockets_per_address: SOCKETS_BEFORE_HELLO_PER_ADDRESS,
             sockets: SOCKETS_BEFORE_HELLO,
+            welcomed_per_address: None,
+            welcomed: None,
             bad_tickets_per_minute: BAD_TICKETS_PER_MINUTE,
         }
     }
 }
 
-/// Everybody before the door.
+impl DoorBounds {
+    fn crowd(&self, connections: usize) -> CrowdBounds {
+        CrowdBounds {
+            per_address: self.sockets_per_address,
+            all: self.sockets.min(tenths(connections, CROWD_TENTHS)),
+        }
+    }
+
+    fn places(&self, connections: usize) -> PlaceBounds {
+        let most = tenths(connections, WELCOMED_TENTHS);
+        let all = self.welcomed.map_or(most, |welcomed| welcomed.min(most));
+        let quarter = all.div_ceil(ADDRESS_PART);
+        PlaceBounds {
+            per_address: self.welcomed_per_address.unwrap_or(quarter),
+            all,
+        }
+    }
+}
+
+fn tenths(connections: usize, tenths: usize) -> u32 {
+    let share = connections.saturating_mul(tenths) / 10;
+    u32::try_from(share).unwrap_or(u32::MAX).max(1)
+}
+
+/// All sockets.
 pub(crate) struct Door {
-    bounds: DoorBounds,
-    crowd: Arc<Mutex<Crowd>>,
+    knocking: Crowd,
+    welcomed: Places,
+    leaving: Crowd,
     bad_tickets: Limiter<u64>,
 }
 
-#[derive(Default)]
-struct Crowd {
-    last: u64,
-    /// By age.
-    all: BTreeMap<u64, Knocking>,
-    of_address: HashMap<u64, BTreeMap<u64, ()>>,
-}
-
-struct Knocking {
-    address: u64,
-    sent_away: Arc<Notify>,
-}
-
-/// A socket's place before the door, given back by dropping.
-pub(crate) struct Knock {
-    crowd: Arc<Mutex<Crowd>>,
-    number: u64,
-    sent_away: Arc<Notify>,
-}
-
 impl Door {
-    /// Nobody yet.
-    pub(crate) fn new(bounds: DoorBounds) -> Self {
+    /// Nobody yet. `connections`: how many the listener takes, those of HTTP included.
+    pub(crate) fn new(bounds: DoorBounds, connections: usize) -> Self {
+        let places = bounds.places(connections);
+        if let Some(wanted) = bounds.welcomed.filter(|wanted| *wanted > places.all) {
+            warn!(
+                connections,
+                wanted,
+                sockets = places.all,
+                "so many signaling sockets would leave too few connections for HTTP: fewer are taken"
+            );
+        }
         Self {
-            bounds,
-            crowd: Arc::default(),
+            knocking: Crowd::new(bounds.crowd(connections)),
+            welcomed: Places::new(places),
+            leaving: Crowd::new(bounds.crowd(connections)),
             bad_tickets: Limiter::shared(Rate::per_minute(bounds.bad_tickets_per_minute), ROOM),
         }
     }
 
     /// A socket comes. Room is made for it if there is none.
-    pub(crate) fn knock(&self, address: u64) -> Knock {
-        let mut crowd = lock(&self.crowd);
-        let own_oldest = crowd
-            .of_address
-            .get(&address)
-            .filter(|own| reaches(own.len(), self.bounds.sockets_per_address))
-            .and_then(|own| own.first_key_value())
-            .map(|(number, ())| *number);
-        let oldest = crowd.all.first_key_value().map(|(number, _)| *number);
-        if let Some(number) = own_oldest.or(oldest.filter(|_| reaches(crowd.all.len(), self.bounds.sockets)))
-        {
-            crowd.send_away(number);
+    pub(crate) fn knock(&self, address: u64) -> Stay {
+        self.knocking.join(address)
+    }
+
+    /// A socket has shown a ticket and is about to get a slot, if there is a place for it.
+    pub(super) fn enter(&self, address: u64) -> Option<Place> {
+        let place = self.welcomed.take(address);
+        if let Err(full) = place {
+            counter!("relay_signal_refused_sockets_total", "full" => full.as_str()).increment(1);
         }
-        let (number, sent_away) = crowd.add(address);
-        drop(crowd);
-        Knock {
-            crowd: self.crowd.clone(),
-            number,
-            sent_away,
-        }
+        place.ok()
+    }
+
+    /// A socket begins its closing handshake. Room is made for it if there is none.
+    pub(super) fn leave(&self, address: u64) -> Stay {
+        self.leaving.join(address)
     }
 
     /// Whether an address has shown too many bad tickets.
@@ -122,111 +157,38 @@ impl Door {
         self.bad_tickets.clean(now.mono);
     }
 
-    /// Sockets before the door, for metrics.
-    pub(crate) fn count(&self) -> usize {
-        lock(&self.crowd).all.len()
-    }
-}
-
-impl Knock {
-    /// Waits until somebody newer needs the room. Cancel-safe.
-    pub(crate) async fn sent_away(&self) {
-        self.sent_away.notified().await;
-    }
-}
-
-impl Drop for Knock {
-    fn drop(&mut self) {
-        lock(&self.crowd).remove(self.number);
-    }
-}
-
-impl Crowd {
-    fn add(&mut self, address: u64) -> (u64, Arc<Notify>) {
-        self.last += 1;
-        let sent_away = Arc::new(Notify::new());
-        let knocking = Knocking {
-            address,
-            sent_away: sent_away.clone(),
-        };
-        self.all.insert(self.last, knocking);
-        self.of_address.entry(address).or_default().insert(self.last, ());
-        (self.last, sent_away)
+    /// Sockets before their `welcome`, for metrics.
+    pub(crate) fn knocking(&self) -> usize {
+        self.knocking.count()
     }
 
-    fn send_away(&mut self, number: u64) {
-        if let Some(knocking) = self.remove(number) {
-            // Kept for it if it isn't waiting at this moment.
-            knocking.sent_away.notify_one();
-        }
+    /// Sockets past it, for metrics.
+    pub(crate) fn welcomed(&self) -> u32 {
+        self.welcomed.count()
     }
 
-    fn remove(&mut self, number: u64) -> Option<Knocking> {
-        let knocking = self.all.remove(&number)?;
-        let own = self.of_address.get_mut(&knocking.address)?;
-        own.remove(&number);
-        if own.is_empty() {
-            self.of_address.remove(&knocking.address);
-        }
-        Some(knocking)
+    /// Sockets in their closing handshake, for metrics.
+    pub(crate) fn leaving(&self) -> usize {
+        self.leaving.count()
     }
-}
-
-fn reaches(count: usize, most: u32) -> bool {
-    u32::try_from(count).map_or(true, |count| count >= most)
-}
-
-fn lock(crowd: &Mutex<Crowd>) -> MutexGuard<'_, Crowd> {
-    crowd.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use futures_util::FutureExt as _;
+    use proptest::prelude::*;
     use sovereign_relay_protocol::time::UnixMillis;
 
     use super::*;
 
-    const BOUNDS: DoorBounds = DoorBounds {
-        sockets_per_address: 3,
-        sockets: 5,
-        bad_tickets_per_minute: 2,
-    };
-
-    fn is_sent_away(knock: &Knock) -> bool {
-        knock.sent_away().now_or_never().is_some()
-    }
-
-    #[test]
-    fn the_oldest_of_a_crowded_address_makes_room_and_its_neighbours_stay() {
-        let door = Door::new(BOUNDS);
-        let other = door.knock(2);
-        let own: Vec<_> = (0..3).map(|_| door.knock(1)).collect();
-        assert!(!own.iter().any(is_sent_away));
-        let newest = door.knock(1);
-        assert!(is_sent_away(&own[0]) && !is_sent_away(&own[1]));
-        assert!(!is_sent_away(&other) && !is_sent_away(&newest));
-        assert_eq!(door.count(), 4);
-        drop((own, newest, other));
-        assert_eq!(door.count(), 0);
-        assert!(lock(&door.crowd).of_address.is_empty());
-    }
-
-    #[test]
-    fn when_all_room_is_taken_the_oldest_of_all_makes_room() {
-        let door = Door::new(BOUNDS);
-        let crowd: Vec<_> = (0..5).map(|address| door.knock(address)).collect();
-        assert!(!crowd.iter().any(is_sent_away));
-        let _newest = door.knock(9_999_999);
-        assert!(is_sent_away(&crowd[0]) && !is_sent_away(&crowd[1]));
-        assert_eq!(door.count(), 5);
-    }
-
     #[test]
     fn an_address_with_too_many_bad_tickets_waits_and_its_neighbour_does_not() {
-        let door = Door::new(BOUNDS);
+        let bounds = DoorBounds {
+            bad_tickets_per_minute: 2,
+            ..DoorBounds::default()
+        };
+        let door = Door::new(bounds, 100);
         let now = Now {
             mono: Duration::from_secs(100),
             unix: UnixMillis(0),
@@ -240,5 +202,33 @@ mod tests {
         assert!(!door.is_barred(1, later));
         door.clean(later);
         assert_eq!(door.bad_tickets.keys(), 0);
+    }
+
+    #[test]
+    fn the_usual_bounds_fit_into_the_usual_connections_to_the_last_one() {
+        let bounds = DoorBounds::default();
+        let crowd = CrowdBounds {
+            per_address: 100,
+            all: 2000,
+        };
+        let places = PlaceBounds {
+            per_address: 3000,
+            all: 12_000,
+        };
+        assert_eq!((bounds.crowd(20_000), bounds.places(20_000)), (crowd, places));
+    }
+
+    proptest! {
+        #[test]
+        fn a_fifth_of_the_connections_is_left_for_http(
+            connections in 100_usize..2_000_000,
+            sockets in 1..u32::MAX,
+            welcomed in proptest::option::of(1..u32::MAX),
+        ) {
+            let bounds = DoorBounds { sockets, welcomed, ..DoorBounds::default() };
+            let crowds = 2 * u64::from(bounds.crowd(connections).all);
+            let most = crowds + u64::from(bounds.places(connections).all);
+            prop_assert!(most <= connections as u64 * 8 / 10, "{most} of {connections}");
+        }
     }
 }

@@ -9,7 +9,10 @@ use std::{io, time::Duration};
 use actix_http::ws::Message;
 use sovereign_relay_protocol::signal::close::CloseCode;
 
-use super::socket::{Input, Socket};
+use super::{
+    crowd::Stay,
+    socket::{Input, Socket},
+};
 
 /// How long a closing handshake is waited for.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -52,8 +55,9 @@ pub(super) async fn finish(socket: &mut Socket, end: End) -> End {
     }
 }
 
-/// Says goodbye and waits a little for the client to say it too (RFC 6455, 7.1.1).
-pub(super) async fn close(socket: &mut Socket, end: End) {
+/// Says goodbye and waits a little for the client to say it too (RFC 6455, 7.1.1). `leave`: its place among those who
+/// wait, where the room is for the newest.
+pub(super) async fn close(socket: &mut Socket, end: End, leave: impl FnOnce() -> Stay) {
     socket.cut();
     match end {
         End::Lost => return,
@@ -61,8 +65,13 @@ pub(super) async fn close(socket: &mut Socket, end: End) {
         End::ByClient => socket.queue(Message::Close(None)),
     }
     let waits_for_client = matches!(end, End::Close(_));
-    // Whatever goes wrong now, it is over.
-    let _ = tokio::time::timeout(CLOSING, say_goodbye(socket, waits_for_client)).await;
+    let stay = leave();
+    // Before any waiting: whoever is sent away the next moment has still been told. Whatever goes wrong now, it is over.
+    let _ = socket.write();
+    tokio::select! {
+        _ = tokio::time::timeout(CLOSING, say_goodbye(socket, waits_for_client)) => {}
+        () = stay.sent_away() => {}
+    }
 }
 
 async fn say_goodbye(socket: &mut Socket, waits_for_client: bool) -> io::Result<()> {

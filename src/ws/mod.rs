@@ -1,7 +1,7 @@
 //! `GET /v1/signal`: the WebSocket endpoint.
 //!
 //! ```text
-//! upgrade (path, origin, subprotocol) -> door (crowd, bad tickets) -> connection (hello ... close) <-> session actor
+//! handshake (judged) -> upgrade -> door (crowds, places, bad tickets) -> connection (hello ... close) <-> session actor
 //! ```
 //!
 //! A connection leaves actix-http after its upgrade and is served on its bare socket ([`socket`]): an idle one then
@@ -25,11 +25,14 @@ use sovereign_relay_protocol::{
 };
 
 mod connection;
+mod crowd;
 pub(crate) mod door;
 mod end;
 mod greeting;
+pub(crate) mod handshake;
 mod heartbeat;
 mod outbox;
+mod places;
 mod socket;
 pub(crate) mod upgrade;
 
@@ -49,7 +52,7 @@ pub struct Endpoint {
     pub(crate) sessions: Sessions,
     /// Who gets in, and with what.
     pub(crate) guard: Arc<dyn Guard>,
-    /// Who stands before the door.
+    /// How many there may be.
     pub(crate) door: Door,
     /// How far the relay is in its life.
     pub(crate) lifecycle: Lifecycle,

@@ -77,13 +77,15 @@ pub(super) fn bounds(sources: &Sources<'_>, of_one: &SessionLimits) -> Result<Se
     Ok(bounds)
 }
 
-/// Of those who have not shown a ticket yet.
+/// Of connections, by what they have shown.
 pub(super) fn door(sources: &Sources<'_>) -> Result<DoorBounds, ConfigError> {
     let usual = DoorBounds::default();
     Ok(DoorBounds {
         sockets_per_address: count(sources, &setting::SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS)?
             .unwrap_or(usual.sockets_per_address),
         sockets: count(sources, &setting::SIGNAL_SOCKETS_BEFORE_HELLO)?.unwrap_or(usual.sockets),
+        welcomed_per_address: count(sources, &setting::SIGNAL_SOCKETS_PER_ADDRESS)?,
+        welcomed: count(sources, &setting::SIGNAL_SOCKETS)?,
         bad_tickets_per_minute: count(sources, &setting::SIGNAL_BAD_TICKETS_PER_MINUTE)?
             .unwrap_or(usual.bad_tickets_per_minute),
     })

@@ -74,16 +74,20 @@ fn what_one_session_may_carry_is_what_the_operator_says() {
 }
 
 #[test]
-fn what_strangers_may_do_is_what_the_operator_says() {
+fn what_strangers_and_sockets_may_do_is_what_the_operator_says() {
     let signaling = signaling(&[
         ("RELAY_SIGNAL_BAD_TICKETS_PER_MINUTE", "1"),
         ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS", "2"),
         ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO", "3"),
+        ("RELAY_SIGNAL_SOCKETS_PER_ADDRESS", "4"),
+        ("RELAY_SIGNAL_SOCKETS", "5"),
     ]);
     let bounds = DoorBounds {
         bad_tickets_per_minute: 1,
         sockets_per_address: 2,
         sockets: 3,
+        welcomed_per_address: Some(4),
+        welcomed: Some(5),
     };
     assert_eq!(signaling.door, bounds);
 }
@@ -186,6 +190,10 @@ fn what_makes_no_sense_is_refused_by_name_and_never_repeated() {
         ("RELAY_SIGNAL_BAD_TICKETS_PER_MINUTE", "0"),
         ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS", "0"),
         ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO", "0"),
+        ("RELAY_SIGNAL_SOCKETS_PER_ADDRESS", "0"),
+        ("RELAY_SIGNAL_SOCKETS", "0"),
+        ("RELAY_CONNECTIONS", "99"),
+        ("RELAY_CONNECTIONS", "1000001"),
         ("RELAY_ALLOWED_ORIGINS", "elsewhere.test"),
         ("RELAY_ALLOWED_ORIGINS", "https://app.example/page"),
         ("RELAY_ALLOWED_ORIGINS", "null"),

@@ -17,18 +17,18 @@ use utoipa::{
     },
 };
 
-use crate::http::{batch, capabilities, enroll, health, push, sessions};
+use crate::http::{batch, capabilities, enroll, health, push, sessions, signal};
 
 pub(crate) mod schema;
 
 use ErrorCode::{
     Draining, EnrollmentClosed, IdempotencyConflict, InternalError, InvalidRequest, NotConfigured, NotFound,
-    Overloaded, PayloadTooLarge, PlatformNotConfigured, RateLimited, RequestTimeout, Revoked, SendFailed,
-    SessionFull, SettingsConflict, Suspended, Unauthorized, UnsupportedMediaType,
+    OriginNotAllowed, Overloaded, PayloadTooLarge, PlatformNotConfigured, RateLimited, RequestTimeout,
+    Revoked, SendFailed, SessionFull, SettingsConflict, Suspended, Unauthorized, UnsupportedMediaType,
 };
 
 /// What can go wrong with each operation, beside a wrong path or method.
-const ERRORS: [(&str, &[ErrorCode]); 11] = [
+const ERRORS: [(&str, &[ErrorCode]); 12] = [
     (
         "/v1/enroll",
         &[
@@ -107,6 +107,7 @@ const ERRORS: [(&str, &[ErrorCode]); 11] = [
             Draining,
         ],
     ),
+    ("/v1/signal", &[InvalidRequest, OriginNotAllowed, InternalError]),
     (
         "/v1/signal/sessions",
         &[
@@ -157,6 +158,7 @@ const ERRORS: [(&str, &[ErrorCode]); 11] = [
         capabilities::capabilities,
         push::push,
         batch::push_batch,
+        signal::refuse,
         sessions::create,
         sessions::show,
         sessions::end,

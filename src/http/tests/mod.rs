@@ -11,4 +11,5 @@ mod memory;
 mod openapi;
 mod push;
 mod sessions;
+mod upgrades;
 pub(crate) mod wire;

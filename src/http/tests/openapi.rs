@@ -50,6 +50,7 @@ async fn the_document_is_openapi_3_1_and_lists_every_route_of_the_contract() {
         "/v1/keys/rotate",
         "/v1/push",
         "/v1/push/batch",
+        "/v1/signal",
         "/v1/signal/sessions",
         "/v1/signal/sessions/{id}",
     ];

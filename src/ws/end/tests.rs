@@ -7,12 +7,20 @@ use tokio::{
 };
 
 use super::*;
-use crate::ws::socket::Wrote;
+use crate::ws::{
+    door::{Door, DoorBounds},
+    socket::Wrote,
+};
 
 const OVER: End = End::Close(CloseCode::SessionOver);
 const LENGTH: u16 = 30_000;
 /// A client's close frame without a code, masked with zeros (RFC 6455, 5.2).
 const CLIENTS_CLOSE: [u8; 6] = [0x88, 0x80, 0, 0, 0, 0];
+
+/// With nobody else about to leave.
+fn leave() -> Stay {
+    Door::new(DoorBounds::default(), 100).leave(0)
+}
 
 /// A socket whose client has not read for so long that a frame is written in part. Another waits behind it.
 async fn stalled() -> (Socket, TcpStream) {
@@ -66,7 +74,7 @@ async fn the_frame_that_is_begun_is_finished_before_the_silence_and_only_the_end
     });
     assert_eq!(finish(&mut socket, OVER).await, OVER);
     assert_eq!(socket.waiting(), 0, "nothing of a message is left to be written");
-    close(&mut socket, OVER).await;
+    close(&mut socket, OVER, leave).await;
     drop(socket);
 
     let bytes = read.await.unwrap();
@@ -91,7 +99,7 @@ async fn a_client_that_does_not_take_the_rest_of_a_frame_gets_nothing_more() {
     let began = Instant::now();
     let end = finish(&mut socket, OVER).await;
     assert_eq!((end, began.elapsed().as_secs()), (End::Lost, FINISHING.as_secs()));
-    close(&mut socket, end).await;
+    close(&mut socket, end, leave).await;
     drop(socket);
 
     let mut bytes = Vec::new();

@@ -22,7 +22,7 @@ async fn refusal(kit: &Kit, path: &str, headers: &[(&str, &str)]) -> (u16, Strin
 const SPOKEN: (&str, &str) = ("sec-websocket-protocol", "other, sovereign.signal.v1");
 
 #[actix_web::test]
-async fn a_handshake_without_the_subprotocol_or_elsewhere_is_refused_in_json() {
+async fn a_handshake_without_the_subprotocol_is_refused_in_json_and_elsewhere_there_is_none() {
     let kit = Kit::start().await;
     let invalid = (400, "invalid_request".to_owned());
     assert_eq!(refusal(&kit, "/v1/signal", &[]).await, invalid);
@@ -30,8 +30,74 @@ async fn a_handshake_without_the_subprotocol_or_elsewhere_is_refused_in_json() {
     assert_eq!(refusal(&kit, "/v1/signal", &[later]).await, invalid);
     assert_eq!(
         refusal(&kit, "/v1/push", &[SPOKEN]).await,
-        (404, "not_found".to_owned())
+        (405, "method_not_allowed".to_owned())
     );
+    let alive = exchange(kit.address, kit.handshake("/livez", &[SPOKEN]).as_bytes()).await;
+    assert_eq!(alive.status, 200);
+}
+
+#[actix_web::test]
+async fn a_handshake_that_is_wrong_is_told_what_is_and_what_is_spoken_here() {
+    let kit = Kit::start().await;
+    let right = kit.handshake("/v1/signal", &[SPOKEN]);
+    for (was, becomes, hint) in [
+        ("GET /v1/signal HTTP/1.1", "GET /v1/signal HTTP/1.0", "HTTP/1.0"),
+        ("-version: 13", "-version: 8", "version 13"),
+        (
+            "-version: 13",
+            "-version: 13\r\nsec-websocket-version: 13",
+            "Sec-WebSocket-Version",
+        ),
+        ("sec-websocket-version: 13\r\n", "", "version 13"),
+        (
+            "-key: ",
+            "-key: AAAAAAAAAAAAAAAAAAAAAA==\r\nsec-websocket-key: ",
+            "Sec-WebSocket-Key",
+        ),
+        ("dGhlIHNhbXBsZSBub25jZQ==", "c2hvcnQ=", "Sec-WebSocket-Key"),
+        (
+            "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+            "",
+            "a WebSocket is served here",
+        ),
+        (
+            "host:",
+            "origin: https://a.example\r\norigin: https://a.example\r\nhost:",
+            "Origin",
+        ),
+        ("host:", "content-length: 1\r\nhost:", "no body"),
+        ("host:", "transfer-encoding: chunked\r\nhost:", "no body"),
+        ("upgrade: websocket\r\n", "", "`Upgrade: websocket`"),
+        ("connection: upgrade\r\n", "", "`Connection: Upgrade`"),
+        (
+            "connection: upgrade\r\n",
+            "connection: close, upgrade\r\n",
+            "`Connection: Upgrade`",
+        ),
+    ] {
+        let wrong = right.replacen(was, becomes, 1);
+        assert_ne!(wrong, right, "{was}");
+        let answer = exchange(kit.address, wrong.as_bytes()).await;
+        assert_eq!(answer.refusal(), (400, "invalid_request".to_owned()), "{becomes}");
+        let message = answer.json()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(hint), "{becomes}: {message}");
+        assert_eq!(answer.header("sec-websocket-version"), Some("13"), "{becomes}");
+        assert_eq!(answer.header("upgrade"), Some("websocket"), "{becomes}");
+    }
+}
+
+#[actix_web::test]
+async fn other_methods_of_the_endpoint_are_told_the_right_one() {
+    let kit = Kit::start().await;
+    for asks in [true, false] {
+        let mut post = kit.handshake("/v1/signal", &[SPOKEN]).replacen("GET", "POST", 1);
+        if !asks {
+            post = post.replacen("upgrade: websocket\r\n", "", 1);
+        }
+        let answer = exchange(kit.address, post.as_bytes()).await;
+        assert_eq!(answer.refusal(), (405, "method_not_allowed".to_owned()));
+        assert_eq!(answer.header("allow"), Some("GET, HEAD"));
+    }
 }
 
 #[actix_web::test]
@@ -92,7 +158,7 @@ async fn a_silent_socket_is_closed_and_leaves_no_trace() {
     let kit = Kit::start().await;
     let mut peer = kit.socket().await;
     assert_eq!(peer.end().await, Ended::Closed(CloseCode::NoHello.code()));
-    while kit.endpoint.door.count() > 0 {
+    while kit.endpoint.door.knocking() > 0 {
         tokio::task::yield_now().await;
     }
 }

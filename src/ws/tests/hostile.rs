@@ -9,7 +9,7 @@ use sovereign_relay_protocol::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::{MaybeTlsStream, tungstenite::Message};
 
-use super::{kit::*, *};
+use super::{super::door::DoorBounds, kit::*, *};
 
 #[actix_web::test]
 async fn a_frame_that_breaks_the_protocol_closes_its_socket_alone() {
@@ -205,6 +205,69 @@ async fn a_peer_that_does_not_read_costs_its_sender_a_refusal_and_is_closed_and_
         assert_eq!(resumed.next_of("msg").await["seq"], seq);
     }
     assert_eq!(stalled.end().await, Ended::Closed(CloseCode::Replaced.code()));
+}
+
+#[actix_web::test]
+async fn sockets_that_do_not_say_goodbye_are_bounded_and_the_oldest_is_cut() {
+    let bounds = DoorBounds {
+        sockets_per_address: 3,
+        ..DoorBounds::default()
+    };
+    let kit = Kit::start_with(&[], bounds).await;
+    let mut sockets = Vec::new();
+    for number in 1..=5 {
+        let mut peer = kit.socket().await;
+        peer.send_text("{").await;
+        // It is told, says nothing, and stays.
+        while kit.endpoint.door.leaving() < number.min(3) || kit.endpoint.door.knocking() > 0 {
+            tokio::task::yield_now().await;
+        }
+        sockets.push(peer);
+    }
+    assert_eq!(kit.endpoint.door.leaving(), 3);
+    for (number, peer) in sockets.iter_mut().enumerate() {
+        let MaybeTlsStream::Plain(raw) = peer.socket.get_mut() else {
+            unreachable!("no TLS here")
+        };
+        let mut said = [0; 4];
+        raw.read_exact(&mut said).await.unwrap();
+        assert_eq!(
+            u16::from_be_bytes([said[2], said[3]]),
+            CloseCode::Malformed.code()
+        );
+        if number < 2 {
+            let rest = tokio::time::timeout(PATIENCE, raw.read_to_end(&mut Vec::new())).await;
+            rest.expect("an end").unwrap();
+        }
+    }
+    drop(sockets);
+    while kit.endpoint.door.leaving() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[actix_web::test]
+async fn a_newcomer_without_a_place_waits_and_replaces_nobody() {
+    let bounds = DoorBounds {
+        welcomed: Some(1),
+        ..DoorBounds::default()
+    };
+    let kit = Kit::start_with(&[], bounds).await;
+    let session = kit.session().await;
+    let (mut here, _) = kit.join(session, "a", load(1)).await;
+    let mut other_load = kit.socket().await;
+    other_load.hello(session, "a", load(2)).await;
+    assert_eq!(
+        other_load.end().await,
+        Ended::Closed(CloseCode::TryAgainLater.code())
+    );
+    here.message(1, "still here").await;
+    assert_eq!(here.next_of("ack").await["n"], 1);
+    here.close().await;
+    while kit.endpoint.door.welcomed() > 0 {
+        tokio::task::yield_now().await;
+    }
+    kit.join(session, "a", load(3)).await;
 }
 
 /// Whether a read of one byte came to an end, without waiting.

@@ -105,6 +105,10 @@ impl Kit {
     }
 
     pub(super) async fn start_for(origins: &[&str]) -> Self {
+        Self::start_with(origins, DoorBounds::default()).await
+    }
+
+    pub(super) async fn start_with(origins: &[&str], bounds: DoorBounds) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let rules = SessionRules::default();
         let store = Arc::new(MemorySessions::new(
@@ -120,7 +124,7 @@ impl Kit {
             entropy: Arc::new(SystemEntropy),
             sessions: sessions.clone(),
             guard: Arc::new(Names),
-            door: Door::new(DoorBounds::default()),
+            door: Door::new(bounds, 20_000),
             lifecycle: lifecycle.clone(),
         });
         let relay = kit::Relay::start().await;

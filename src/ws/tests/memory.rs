@@ -6,7 +6,7 @@ use actix_http::{h1, test::TestRequest};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::kit::*;
-use crate::{entropy::SystemEntropy, ws::upgrade};
+use crate::ws::upgrade;
 
 /// More than it is, so that a compiler may differ, and less than a buffer or a second copy of it.
 const MOST_BYTES: usize = 2048;
@@ -26,14 +26,10 @@ async fn a_connection_is_one_small_future() {
         request.insert_header((name, value));
     }
     let framed = Framed::new(accepted().await, h1::Codec::default());
-    let upgraded = upgrade::handshake(
-        Some(kit.upgrades.clone()),
-        &SystemEntropy,
-        request.finish(),
-        framed,
-    )
-    .await;
-    let connection = upgraded.expect("an upgrade").converse();
+    let request = request.finish();
+    assert!(kit.upgrades.takes(&request));
+    let upgraded = upgrade::accept(kit.upgrades.clone(), &request, framed).await;
+    let connection = upgraded.unwrap().converse();
     let bytes = size_of_val(&*connection);
     assert!(bytes <= MOST_BYTES, "{bytes}");
 }

@@ -1,11 +1,14 @@
 //! Every limit of a session is the operator's to set: what peers are told, and what holds.
 
 use serde_json::{Value, json};
+use sovereign_relay_protocol::platform::Platform;
+use sovereign_relay_simulator::SimulatorOptions;
 
 use crate::support::{
     answer::Answer,
     peer::{Peer, load, resume},
     relay::{Relay, RelayOptions},
+    world::World,
 };
 
 #[tokio::test]
@@ -103,6 +106,84 @@ async fn strangers_crowd_and_guess_as_much_as_the_operator_says() {
     guess.a = "no ticket".to_owned();
     assert_eq!(guess.refusal("a", load(1)).await, 4401);
     assert_eq!(session.refusal("a", load(1)).await, 1013);
+}
+
+#[tokio::test]
+async fn sockets_that_take_all_their_places_leave_connections_for_pushes() {
+    let options = RelayOptions::new().set("RELAY_SIGNAL_SOCKETS", "3");
+    let world = World::start_with(SimulatorOptions::default(), options).await;
+    let relay = &world.relay;
+    let instance = relay.enroll().await;
+    let session = relay.open_session(&instance).await;
+    let other = relay.open_session(&instance).await;
+    // A quarter of three places is one for each address; the relay believes its neighbours on loopback.
+    let mut here = Vec::new();
+    for (made, slot, address) in [(&session, "a", "1"), (&session, "b", "2"), (&other, "a", "3")] {
+        let mut peer = Peer::connect_from(&made.url, &format!("203.0.113.{address}")).await;
+        peer.hello(made.ticket(slot), load(1)).await;
+        assert_eq!(peer.next().await["t"], "welcome");
+        here.push(peer);
+    }
+    assert_eq!(relay.metric("relay_signal_welcomed_sockets", "").await, 3.0);
+    for (address, full) in [("203.0.113.1", "address"), ("203.0.113.4", "all")] {
+        let mut late = Peer::connect_from(&other.url, address).await;
+        late.hello(other.ticket("b"), load(2)).await;
+        assert_eq!(late.end().await, 1013, "{full}");
+        let label = format!(r#"full="{full}""#);
+        assert_eq!(
+            relay.metric("relay_signal_refused_sockets_total", &label).await,
+            1.0
+        );
+    }
+    let push = json!({ "deviceToken": world.address(Platform::Ios), "platform": "ios", "encryptedPayload": "sealed" });
+    assert_eq!(relay.push(&instance, &push).await.word(), "sent");
+    here.remove(0).close(1000).await;
+    let (mut late, _) = other.join("b", load(2)).await;
+    late.message(1, "there is a place again").await;
+    assert_eq!(here.remove(1).next_of("msg").await["seq"], 1);
+}
+
+#[tokio::test]
+async fn however_many_sockets_come_a_push_finds_a_connection() {
+    let options = RelayOptions::new().set("RELAY_CONNECTIONS", "100");
+    let world = World::start_with(SimulatorOptions::default(), options).await;
+    let relay = &world.relay;
+    let instance = relay.enroll().await;
+    // Sixty may have been welcomed, fifteen of an address.
+    let mut crowd = Vec::new();
+    for number in 0..40 {
+        let session = relay.open_session(&instance).await;
+        for slot in ["a", "b"] {
+            let mut peer = Peer::connect_from(&session.url, &format!("203.0.113.{number}")).await;
+            peer.hello(session.ticket(slot), load(1)).await;
+            crowd.push((peer, session.url.clone()));
+        }
+    }
+    // Silent ones, and such as are told to leave and don't: each alone would fill the listener.
+    let url = crowd[0].1.clone();
+    for number in 0..200 {
+        let mut peer = Peer::connect_from(&url, &format!("198.51.100.{number}")).await;
+        if number % 2 == 0 {
+            peer.send_text("{").await;
+        }
+        crowd.push((peer, url.clone()));
+    }
+    // On a connection of its own.
+    let stranger = reqwest::Client::builder().no_proxy().build().unwrap();
+    let push = json!({ "deviceToken": world.address(Platform::Ios), "platform": "ios", "encryptedPayload": "sealed" });
+    let request = stranger
+        .post(format!("{}/v1/push", relay.url))
+        .bearer_auth(&instance.key)
+        .json(&push);
+    assert_eq!(Answer::from(request).await.word(), "sent");
+    assert_eq!(relay.metric("relay_signal_welcomed_sockets", "").await, 60.0);
+    let crowds = [
+        "relay_signal_sockets_before_hello",
+        "relay_signal_leaving_sockets",
+    ];
+    for name in crowds {
+        assert!(relay.metric(name, "").await <= 10.0, "{name}");
+    }
 }
 
 fn small() -> RelayOptions {

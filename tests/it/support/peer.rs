@@ -58,10 +58,23 @@ impl Peer {
         Self::upgrade(url, stream).await
     }
 
+    /// The same through a proxy, for somebody of that address.
+    pub async fn connect_from(url: &str, address: &str) -> Self {
+        let stream = TcpStream::connect(authority(url)).await.unwrap();
+        Self::upgrade_from(url, stream, Some(address)).await
+    }
+
     async fn upgrade(url: &str, stream: TcpStream) -> Self {
+        Self::upgrade_from(url, stream, None).await
+    }
+
+    async fn upgrade_from(url: &str, stream: TcpStream, address: Option<&str>) -> Self {
         let mut request = url.into_client_request().unwrap();
         let headers = request.headers_mut();
         headers.insert("sec-websocket-protocol", SUBPROTOCOL.parse().unwrap());
+        if let Some(address) = address {
+            headers.insert("x-forwarded-for", address.parse().unwrap());
+        }
         let upgraded = timeout(DEADLINE, client_async(request, stream)).await;
         let (socket, response) = upgraded.expect("an answer").unwrap();
         assert_eq!(response.headers()["sec-websocket-protocol"], SUBPROTOCOL);

@@ -1,0 +1,45 @@
+//! `GET /v1/signal` for requests that became no WebSocket: what is wrong with them.
+//!
+//! The ones with nothing wrong never come here ([`crate::ws::upgrade`]).
+
+use actix_web::{
+    Error, HttpRequest, HttpResponse,
+    http::header::{self, HeaderValue},
+    web::Data,
+};
+
+use super::error::ApiError;
+use crate::ws::{
+    handshake::{self, NOT_UPGRADED},
+    upgrade::Upgrades,
+};
+
+/// Connect for signaling
+///
+/// A WebSocket with the subprotocol `sovereign.signal.v1`. What follows is told by its frames and close codes.
+#[utoipa::path(
+    get,
+    path = "/v1/signal",
+    tag = "signaling",
+    responses((status = 101, description = "The WebSocket"))
+)]
+pub(crate) async fn refuse(request: HttpRequest) -> Result<HttpResponse, Error> {
+    let endpoint = request.app_data::<Data<Upgrades>>();
+    let origins = endpoint.map_or(&[][..], |endpoint| &endpoint.allowed_origins);
+    let refused = handshake::judge(request.head(), origins)
+        .err()
+        .unwrap_or(NOT_UPGRADED);
+    let mut error = Error::from(ApiError::new(refused.code, refused.message));
+    error.add_response_mapper(|mut response: HttpResponse| {
+        tell_what_is_spoken(&mut response);
+        response
+    });
+    Err(error)
+}
+
+/// RFC 9110, 7.8; RFC 6455, 4.4.
+fn tell_what_is_spoken(response: &mut HttpResponse) {
+    let headers = response.headers_mut();
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+}
