@@ -95,6 +95,8 @@ async fn strangers_crowd_and_guess_as_much_as_the_operator_says() {
     let relay = Relay::start(small()).await;
     let session = relay.open_session(&relay.enroll().await).await;
     let mut first = Peer::connect(&session.url).await;
+    // One thread of the relay may be slower than another: without waiting, the second could come before it.
+    while relay.metric("relay_signal_sockets_before_hello", "").await < 1.0 {}
     let mut second = Peer::connect(&session.url).await;
     let _third = Peer::connect(&session.url).await;
     assert_eq!(first.end().await, 4508);
