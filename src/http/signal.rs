@@ -3,7 +3,7 @@
 //! The ones with nothing wrong never come here ([`crate::ws::upgrade`]).
 
 use actix_web::{
-    Error, HttpRequest, HttpResponse,
+    HttpRequest, HttpResponse,
     http::header::{self, HeaderValue},
     web::Data,
 };
@@ -23,23 +23,16 @@ use crate::ws::{
     tag = "signaling",
     responses((status = 101, description = "The WebSocket"))
 )]
-pub(crate) async fn refuse(request: HttpRequest) -> Result<HttpResponse, Error> {
+pub(crate) async fn refuse(request: HttpRequest) -> HttpResponse {
     let endpoint = request.app_data::<Data<Upgrades>>();
     let origins = endpoint.map_or(&[][..], |endpoint| &endpoint.allowed_origins);
     let refused = handshake::judge(request.head(), origins)
         .err()
         .unwrap_or(NOT_UPGRADED);
-    let mut error = Error::from(ApiError::new(refused.code, refused.message));
-    error.add_response_mapper(|mut response: HttpResponse| {
-        tell_what_is_spoken(&mut response);
-        response
-    });
-    Err(error)
-}
-
-/// RFC 9110, 7.8; RFC 6455, 4.4.
-fn tell_what_is_spoken(response: &mut HttpResponse) {
+    let mut response = HttpResponse::from_error(ApiError::new(refused.code, refused.message));
+    // What is spoken here: RFC 9110, 7.8; RFC 6455, 4.4.
     let headers = response.headers_mut();
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    response
 }
