@@ -157,7 +157,7 @@ fn small() -> RelayOptions {
     RelayOptions::new()
         .set("RELAY_SIGNAL_FRAME_BYTES", "24KiB")
         .set("RELAY_SIGNAL_MAILBOX_BYTES", "24KiB")
-        .set("RELAY_SIGNAL_MAILBOX_MESSAGES", "3")
+        .set("RELAY_SIGNAL_MAILBOX_MESSAGES", "30")
         .set("RELAY_SIGNAL_MESSAGES_PER_SECOND", "40")
         .set("RELAY_SIGNAL_BURST", "3")
 }
