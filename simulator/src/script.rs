@@ -13,6 +13,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::{
     behaviour::{Behaviour, Ending},
@@ -51,6 +52,7 @@ struct Shared {
     /// Spares the lock where nothing is scripted, which is every request of a load test.
     in_use: AtomicBool,
     rules: Mutex<Rules>,
+    held: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +92,18 @@ impl Script {
             script: self,
             device: Some(device_key(device).to_owned()),
         }
+    }
+
+    /// From now on whatever is done with a request waits until this is called with `false`. Where a delay would have to
+    /// be guessed, a test so decides itself when the answers come.
+    pub fn hold(&self, held: bool) {
+        self.shared.held.send_replace(held);
+    }
+
+    /// Waits while requests are held.
+    pub(crate) async fn let_go(&self) {
+        // The sender lives as long as this borrow of it.
+        let _ = self.shared.held.subscribe().wait_for(|held| !held).await;
     }
 
     /// Back to the normal course.

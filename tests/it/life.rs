@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use sovereign_relay_protocol::platform::Platform;
-use sovereign_relay_simulator::{Behaviour, SimulatorOptions};
+use sovereign_relay_simulator::{Behaviour, Script, SimulatorOptions};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinSet};
 
@@ -19,7 +19,8 @@ const CALLERS: u64 = 60;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_under_load_loses_and_doubles_no_push_and_ends_with_0() {
-    let options = RelayOptions::new().set("RELAY_DRAIN_GRACE", "1s");
+    // Within it everybody is told, and so is whoever asks whether the relay is ready.
+    let options = RelayOptions::new().set("RELAY_DRAIN_GRACE", "5s");
     let mut world = World::start_with(SimulatorOptions::default(), options).await;
     world
         .simulators
@@ -91,21 +92,20 @@ async fn a_stop_under_load_loses_and_doubles_no_push_and_ends_with_0() {
 async fn a_push_that_outlasts_the_grace_is_still_answered_on_every_platform_and_in_a_batch() {
     let options = RelayOptions::new()
         .set("RELAY_DRAIN_GRACE", "0s")
-        .set("RELAY_PUSH_DEADLINE", "3s");
+        .set("RELAY_PUSH_DEADLINE", "8s");
     let mut world = World::start_with(SimulatorOptions::default(), options).await;
-    let slow = || Behaviour::accept().after(Duration::from_secs(1));
     let simulators = &world.simulators;
-    for script in [
+    let scripts = [
         simulators.apns.script(),
         simulators.fcm.script(),
         simulators.wns.script(),
-    ] {
-        script.always(slow());
+    ]
+    .map(Script::clone);
+    for script in &scripts {
+        script.hold(true);
     }
     let black_hole = world.device(Platform::Ios);
-    simulators
-        .apns
-        .script()
+    scripts[0]
         .device(&black_hole.token)
         .always(Behaviour::never_answer());
     let owner = world.relay.enroll().await;
@@ -127,6 +127,9 @@ async fn a_push_that_outlasts_the_grace_is_still_answered_on_every_platform_and_
     .await;
     world.relay.terminate();
     world.relay.logged("\"stopping\"").await;
+    for script in &scripts {
+        script.hold(false);
+    }
     let batch = batch.await.unwrap();
     let mut results: Vec<Value> = batch.body["results"].as_array().unwrap().clone();
     results.extend(singles.join_all().await.into_iter().map(|answer| answer.body));

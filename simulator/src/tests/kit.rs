@@ -15,7 +15,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 use crate::{ApnsKey, ApnsSimulator, SimulatorOptions, Simulators};
 
 /// How long a test waits for something that should happen at once.
-pub(super) const SOON: Duration = Duration::from_secs(20);
+pub(super) const SOON: Duration = Duration::from_secs(60);
 
 pub(super) async fn simulators() -> Simulators {
     Simulators::start(SimulatorOptions::default()).await.unwrap()

@@ -13,11 +13,11 @@ use crate::http::{self, ListenerLimits};
 
 const HALF_A_HEAD: &[u8] = b"GET /livez HTTP/1.1\r\nHost: re";
 
-/// A listener that gives a head 50 ms.
+/// A listener that gives a head 300 ms.
 async fn impatient(keep_alive: Duration) -> (SocketAddr, ServerHandle) {
     let relay = Relay::start().await;
     let limits = ListenerLimits {
-        head_time: Duration::from_millis(50),
+        head_time: Duration::from_millis(300),
         keep_alive,
         ..listener_limits()
     };
@@ -77,7 +77,7 @@ async fn a_connection_that_is_idle_is_kept_longer_than_a_head_may_take() {
     let mut socket = TcpStream::connect(address).await.unwrap();
     socket.write_all(&whole_head()).await.unwrap();
     assert_eq!(read_answer(&mut socket, false).await.status, 200);
-    let quiet = tokio::time::timeout(Duration::from_millis(500), socket.read_u8());
+    let quiet = tokio::time::timeout(Duration::from_millis(900), socket.read_u8());
     assert!(quiet.await.is_err(), "it is still open");
     socket.write_all(&whole_head()).await.unwrap();
     assert_eq!(read_answer(&mut socket, false).await.status, 200);

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 /// Everything waits for its event at most this long.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// One request, as bytes.
 pub(crate) struct Request {

@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A server on loopback for one connection; its task ends with what the client sent first, read to a pause.
 struct Server {

@@ -241,7 +241,7 @@ async fn an_answer_that_never_comes_is_a_timeout() {
     assert!(matches!(world.push().await, Outcome::Sent { .. }));
     world.simulators.wns.script().always(Behaviour::never_answer());
     let channel = world.simulators.wns.new_channel();
-    let outcome = world.push_within(&channel, 60, Duration::from_millis(500)).await;
+    let outcome = world.push_within(&channel, 60, Duration::from_secs(1)).await;
     assert_eq!(reason(outcome), Reason::ProviderTimeout);
 }
 

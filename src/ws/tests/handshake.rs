@@ -167,6 +167,7 @@ async fn a_silent_socket_is_closed_and_leaves_no_trace() {
 async fn an_address_that_showed_ten_bad_tickets_is_asked_to_wait() {
     let kit = Kit::start().await;
     let session = kit.session().await;
+    kit.clock.stop();
     for _ in 0..10 {
         let mut peer = kit.socket().await;
         peer.send(json!({"t": "hello", "v": 1, "ticket": "x", "cid": "0".repeat(32), "try": 1, "last": 0}))
@@ -184,6 +185,8 @@ async fn a_relay_that_drains_asks_newcomers_to_dial_again_and_the_others_to_leav
     let session = kit.session().await;
     let (mut here, _) = kit.join(session, "a", load(1)).await;
     let mut undecided = kit.socket().await;
+    // Until it goes on, nobody's time to leave has come.
+    kit.clock.stop();
     kit.lifecycle.advance(Phase::Draining);
     kit.sessions.leave(Duration::from_millis(300));
     let mut newcomer = kit.socket().await;
@@ -197,17 +200,19 @@ async fn a_relay_that_drains_asks_newcomers_to_dial_again_and_the_others_to_leav
     assert_eq!(here.next_of("goaway").await["inMs"], 300);
     here.message(1, "still served").await;
     assert_eq!(here.next_of("ack").await["n"], 1);
+    kit.clock.go_on();
     assert_eq!(here.end().await, Ended::Closed(CloseCode::ServiceRestart.code()));
 }
 
 #[actix_web::test]
 async fn a_session_ends_at_its_time() {
     let kit = Kit::start().await;
-    let session = kit
-        .session_with(EndToEnd::Required, Duration::from_millis(400))
-        .await;
+    // Its time begins to run when somebody is there.
+    kit.clock.stop();
+    let session = kit.session_with(EndToEnd::Required, Duration::from_secs(1)).await;
     let (mut a, _) = kit.join(session, "a", load(1)).await;
     assert_eq!(a.end().await, Ended::Closed(CloseCode::SessionOver.code()));
+    kit.clock.go_on();
     let mut late = kit.socket().await;
     late.hello(session, "a", resume(1, 2, 0)).await;
     assert_eq!(late.end().await, Ended::Closed(CloseCode::NoSuchSession.code()));

@@ -1,6 +1,10 @@
 //! An endpoint on a free port with sessions in memory, and peers that speak to it through an independent client.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use actix_web::dev::ServerHandle;
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -34,13 +38,40 @@ use crate::{
 };
 
 /// How long anything may take before a test gives up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) const INSTANCE: InstanceId = InstanceId::from_bytes([7; 16]);
+
+/// The system's time, which a test can stop: budgets and lives then end when the test says so, however slow the machine
+/// is.
+#[derive(Default)]
+pub(super) struct StoppableClock {
+    system: SystemClock,
+    stopped: Mutex<Option<Now>>,
+}
+
+impl StoppableClock {
+    pub(super) fn stop(&self) {
+        *self.stopped.lock().unwrap() = Some(self.system.now());
+    }
+
+    /// It is as late as it would be anyway.
+    pub(super) fn go_on(&self) {
+        *self.stopped.lock().unwrap() = None;
+    }
+}
+
+impl Clock for StoppableClock {
+    fn now(&self) -> Now {
+        let stopped = *self.stopped.lock().unwrap();
+        stopped.unwrap_or_else(|| self.system.now())
+    }
+}
 
 /// A running endpoint. Dropped, it closes.
 pub(super) struct Kit {
     pub(super) address: SocketAddr,
+    pub(super) clock: Arc<StoppableClock>,
     pub(super) store: Arc<MemorySessions>,
     pub(super) sessions: Sessions,
     pub(super) endpoint: Arc<Endpoint>,
@@ -109,7 +140,8 @@ impl Kit {
     }
 
     pub(super) async fn start_with(origins: &[&str], bounds: DoorBounds) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let stoppable = Arc::new(StoppableClock::default());
+        let clock: Arc<dyn Clock> = stoppable.clone();
         let rules = SessionRules::default();
         let store = Arc::new(MemorySessions::new(
             SessionBounds::default(),
@@ -145,6 +177,7 @@ impl Kit {
         actix_web::rt::spawn(bound.server);
         Self {
             address: bound.address,
+            clock: stoppable,
             store,
             sessions,
             endpoint,

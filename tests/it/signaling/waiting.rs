@@ -1,23 +1,19 @@
 //! Messages that wait for somebody, and what happens when too many do.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use futures_util::{SinkExt as _, future::join_all};
 use serde_json::{Value, json};
-use sovereign_relay::{app::Ports, clock::SystemClock};
-use sovereign_relay_actors::{now::Now, ports::Clock};
-use sovereign_relay_client::{protocol::signal::frame::Opaque, signal::event::ConnectionEvent};
+use sovereign_relay_client::{
+    protocol::signal::frame::{Mood, Opaque},
+    signal::event::ConnectionEvent,
+};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::{
     DEADLINE,
     answer::{Answer, Instance},
+    clock::HandClock,
     in_process::InProcess,
     peer::{Peer, load, resume},
     relay::{Relay, RelayOptions},
@@ -83,21 +79,20 @@ async fn a_refused_message_and_the_five_behind_it_arrive_in_order_over_the_same_
 /// A client paces itself, but a page load can't know what the one before it has said.
 #[tokio::test]
 async fn a_client_that_speaks_faster_than_it_may_is_told_and_loses_neither_messages_nor_its_connection() {
-    let options = RelayOptions::new()
-        .set("RELAY_SIGNAL_MESSAGES_PER_SECOND", "2")
-        .set("RELAY_SIGNAL_BURST", "20");
-    let relay = Relay::start(options).await;
-    let session = relay.open_session(&relay.enroll().await).await;
+    // No budget refills before the client was told to wait, however slowly it speaks.
+    let clock = HandClock::new();
+    let relay = InProcess::start(clock.ports()).await;
+    let session = open_session_at(&relay.url).await;
     let first = session.open("a", &session.url);
     let mut receipts = Vec::new();
-    for n in 1..=19 {
+    for n in 1..=59 {
         receipts.push(first.send(Opaque::new(n.to_string())).await.unwrap());
     }
     for receipt in receipts {
         receipt.stored().await.unwrap();
     }
     let mut second = session.open("a", &session.url);
-    for n in 20..=29 {
+    for n in 60..=69 {
         let _ = second.send(Opaque::new(n.to_string())).await.unwrap();
     }
     let mut b = session.open("b", &session.url);
@@ -105,7 +100,10 @@ async fn a_client_that_speaks_faster_than_it_may_is_told_and_loses_neither_messa
         let mut delays = 0;
         while let Some(event) = second.next().await {
             match event {
-                ConnectionEvent::Delayed { .. } => delays += 1,
+                ConnectionEvent::Delayed { .. } => {
+                    delays += 1;
+                    clock.advance(Duration::from_secs(1));
+                }
                 ConnectionEvent::Interrupted { cause, .. } => panic!("{cause}"),
                 ConnectionEvent::Message { .. } => return delays,
                 _ => {}
@@ -115,7 +113,7 @@ async fn a_client_that_speaks_faster_than_it_may_is_told_and_loses_neither_messa
     };
     let hearing = async {
         let mut heard = 0;
-        while heard < 29 {
+        while heard < 69 {
             if let Some(ConnectionEvent::Message { content, .. }) = b.next().await {
                 heard += 1;
                 assert_eq!(content.expose(), heard.to_string());
@@ -131,19 +129,8 @@ async fn a_client_that_speaks_faster_than_it_may_is_told_and_loses_neither_messa
     let all = async { tokio::join!(watching, hearing).0 };
     let delays = tokio::time::timeout(DEADLINE, all).await.expect("all arrives");
     assert!(delays > 0);
-}
-
-/// A clock that the test can put forward.
-struct Hasty {
-    real: SystemClock,
-    ahead_ms: AtomicU64,
-}
-
-impl Clock for Hasty {
-    fn now(&self) -> Now {
-        let ahead = Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst));
-        self.real.now().plus(ahead)
-    }
+    // The relay waits for its connections to end before it does.
+    tokio::join!(second.leave(Mood::Direct), b.leave(Mood::Direct));
 }
 
 /// Asks for so much and reads so little that the relay can write no more to it.
@@ -164,15 +151,8 @@ async fn stall(peer: &mut Peer) {
 
 #[tokio::test]
 async fn a_reader_that_stalls_is_closed_after_ten_seconds_and_resumes_and_costs_nobody_else_anything() {
-    let clock = Arc::new(Hasty {
-        real: SystemClock::new(),
-        ahead_ms: AtomicU64::new(0),
-    });
-    let relay = InProcess::start(Ports {
-        clock: clock.clone(),
-        ..Ports::default()
-    })
-    .await;
+    let clock = HandClock::new();
+    let relay = InProcess::start(clock.ports()).await;
     let (session, other) = (
         open_session_at(&relay.url).await,
         open_session_at(&relay.url).await,
@@ -189,20 +169,33 @@ async fn a_reader_that_stalls_is_closed_after_ten_seconds_and_resumes_and_costs_
     c.message(1, "unhindered").await;
     assert_eq!(d.next_of("msg").await["d"], "unhindered");
 
-    clock.ahead_ms.store(10_500, Ordering::SeqCst);
-    // A presence to be told makes the stalled connection look at its clock.
     a.send(json!({ "t": "bye" })).await;
+    assert_eq!(a.end().await, 1000);
+    let mut a = until_lost(&session, &clock).await;
     assert_eq!(stalled.end().await, 4503);
     let (mut b, welcome) = session.join("b", resume(2, 2, 0)).await;
     assert_eq!(welcome["gen"], 1);
     for seq in 1..=stored {
         assert_eq!(b.next_of("msg").await["seq"], seq);
     }
-    let (mut a, _) = session.join("a", resume(1, 2, 0)).await;
     b.ack(stored).await;
     a.message(stored + 1, "there is room again").await;
     a.stored(stored + 1).await;
     assert_eq!(b.next_of("msg").await["d"], "there is room again");
+}
+
+/// Lets time pass until slot b's connection is lost. Whoever dials as slot a makes that connection look at its clock,
+/// since there is a presence to be told, and is told in turn whether it is still there.
+async fn until_lost(session: &Made, clock: &HandClock) -> Peer {
+    let mut attempt = 2;
+    loop {
+        let (a, welcome) = session.join("a", resume(1, attempt, 0)).await;
+        if welcome["peer"]["state"] != "online" {
+            return a;
+        }
+        clock.advance(Duration::from_secs(3));
+        attempt += 1;
+    }
 }
 
 #[tokio::test]

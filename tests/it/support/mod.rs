@@ -1,6 +1,7 @@
 //! The kit: a relay process, the simulators it talks to, devices that open what they get.
 
 pub mod answer;
+pub mod clock;
 pub mod command;
 pub mod cutter;
 pub mod device;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 /// How long a test waits for an event before it calls it missing. Generous, since machines are busy; nothing waits
 /// this long when all is well.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How often a condition of another process is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

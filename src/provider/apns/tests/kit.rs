@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// How long a test waits for what should happen at once.
-pub(super) const SOON: Duration = Duration::from_secs(30);
+pub(super) const SOON: Duration = Duration::from_secs(60);
 
 /// The system's clock, whose wall time a test moves.
 pub(super) struct MovedClock {

@@ -123,7 +123,7 @@ async fn no_answer_by_the_deadline_is_a_timeout_and_frees_the_stream() {
     let kit = Kit::start().await;
     assert!(is_sent(&kit.push().await));
     kit.apns().script().next(1, Behaviour::never_answer());
-    let outcome = failure(kit.push_within(Duration::from_millis(300)).await);
+    let outcome = failure(kit.push_within(Duration::from_secs(1)).await);
     assert_eq!(
         (outcome.reason, outcome.health),
         (Reason::ProviderTimeout, Health::Faulty)
