@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 
 use crate::support::{
     answer::Instance,
+    clock::HandClock,
+    in_process::InProcess,
     peer::{LOST, Peer, hello, load},
     relay::{Relay, RelayOptions},
+    sessions::open_session_at,
 };
 
 /// Two peers whom nothing of all this concerns.
@@ -175,9 +178,8 @@ async fn fields_that_a_client_has_no_say_in_are_ignored_and_nothing_reaches_anot
 
 #[tokio::test]
 async fn an_edited_ticket_is_refused_and_after_ten_of_them_their_address_has_to_wait() {
-    let relay = Relay::start(RelayOptions::new()).await;
-    let instance = relay.enroll().await;
-    let session = relay.open_session(&instance).await;
+    let relay = InProcess::start(HandClock::new().ports()).await;
+    let session = open_session_at(&relay.url).await;
     let (mut inside, _) = session.join("b", load(2)).await;
     let mut guesses = 0;
     let mut barred = 0;

@@ -123,11 +123,21 @@ async fn the_first_frame_of_a_resume_is_the_welcome_whatever_waits_and_whatever_
             }
             assert_eq!(a.next().await["t"], "welcome");
             assert_eq!(a.next_of("msg").await["seq"], 1);
-            let frames = b.so_far().await;
-            said += u64::from(!frames.iter().any(|frame| frame["t"] == "err"));
+            said += u64::from(is_taken(&mut b).await);
         }
     });
     futures_util::future::join_all(sessions).await;
+}
+
+/// Whether the message that was sent is stored, or came too fast.
+async fn is_taken(peer: &mut Peer) -> bool {
+    loop {
+        match peer.next().await["t"].as_str().unwrap() {
+            "ack" => return true,
+            "err" => return false,
+            _ => {}
+        }
+    }
 }
 
 #[tokio::test]
@@ -138,12 +148,15 @@ async fn an_answer_given_while_the_offerer_was_lost_arrives_once_and_the_answere
     let (mut a, _) = session.join("a", load(1)).await;
     a.message(1, "offer").await;
     a.stored(1).await;
-    drop(a);
     let offer = b.next_of("msg").await;
     b.ack(offer["seq"].as_u64().unwrap()).await;
+    drop(a);
     b.message(1, "answer").await;
-    b.stored(1).await;
-    assert_eq!(b.next().await, json!({ "t": "peer", "state": "away", "gen": 1 }));
+    // In either order: how long it takes to store it is the machine's business.
+    let heard = [b.next().await, b.next().await];
+    let away = json!({ "t": "peer", "state": "away", "gen": 1 });
+    assert!(heard.contains(&json!({ "t": "ack", "n": 1 })), "{heard:?}");
+    assert!(heard.contains(&away), "{heard:?}");
     let (mut a, welcome) = session.join("a", resume(1, 2, 0)).await;
     assert_eq!(welcome["next"], 2);
     let answer = json!({ "t": "msg", "seq": 1, "gen": 1, "d": "answer" });

@@ -47,9 +47,9 @@ async fn an_offer_and_twenty_candidates_wait_for_a_peer_that_was_never_there() {
 
 #[tokio::test]
 async fn a_refused_message_and_the_five_behind_it_arrive_in_order_over_the_same_socket() {
-    let relay = Relay::start(RelayOptions::new()).await;
-    let instance = relay.enroll().await;
-    let session = relay.open_session(&instance).await;
+    let clock = HandClock::new();
+    let relay = InProcess::start(clock.ports()).await;
+    let session = open_session_at(&relay.url).await;
     let (mut a, _) = session.join("a", load(1)).await;
     let (mut b, _) = session.join("b", load(2)).await;
     // Faster than it may: one of them is refused while those behind it are under way.
@@ -58,6 +58,7 @@ async fn a_refused_message_and_the_five_behind_it_arrive_in_order_over_the_same_
     assert_eq!(refused["code"], "rate_limited");
     let mut next = refused["n"].as_u64().unwrap();
     let first_refused = next;
+    clock.advance(Duration::from_secs(1));
     while next <= first_refused + 5 {
         a.messages(next..=first_refused + 5).await;
         for frame in a.so_far().await {
