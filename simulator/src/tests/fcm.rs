@@ -106,7 +106,7 @@ async fn a_bad_assertion_buys_nothing() {
             json!({ "aud": "https://oauth2.googleapis.com/token" }),
             "invalid_grant",
         ),
-        (json!({ "exp": now + 3600 + 301 }), "invalid_grant"),
+        (json!({ "exp": now + 3600 + 360 }), "invalid_grant"),
         (json!({ "iat": now - 7200, "exp": now - 3600 }), "invalid_grant"),
         (json!({ "scope": "email" }), "invalid_scope"),
     ] {

@@ -115,12 +115,17 @@ impl Push for Fragile {
     }
 }
 
-async fn deliver(url: &str, patience: Duration) -> Outcome {
+/// Made before anybody's patience begins: reading the system's certificates takes long.
+fn client() -> reqwest::Client {
+    http::client(&transport::tls_config(None).unwrap(), Options::tokens()).unwrap()
+}
+
+async fn deliver(http: &reqwest::Client, url: &str, patience: Duration) -> Outcome {
     let ports: (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
     let deadline = ports.0.now().mono + patience;
     let keeper = TokenKeeper::start(OneToken, ports.clone(), &Handle::current());
     let push = Fragile {
-        http: http::client(&transport::tls_config(None).unwrap(), Options::tokens()).unwrap(),
+        http: http.clone(),
         url: url.to_owned(),
     };
     Caller::new("fcm", ports, causes)
@@ -136,11 +141,11 @@ fn gone() -> Outcome {
     }
 }
 
-async fn damaged(status: u16, damage: Damage) -> Outcome {
+async fn damaged(http: &reqwest::Client, status: u16, damage: Damage) -> Outcome {
     let stalls = matches!(damage, Damage::Stalls);
     let (url, server) = serve(damage.answer(status), stalls).await;
     let patience = if stalls { FOR_A_STALLED_BODY } else { PATIENCE };
-    let outcome = deliver(&url, patience).await;
+    let outcome = deliver(http, &url, patience).await;
     server.abort();
     outcome
 }
@@ -151,8 +156,9 @@ async fn a_4xx_whose_body_is_lost_says_nothing_final_of_anybody() {
     let all = statuses
         .iter()
         .flat_map(|&status| DAMAGES.map(|damage| (status, damage)));
+    let http = client();
     let deliveries = all.map(async |(status, damage)| {
-        let outcome = damaged(status, damage).await;
+        let outcome = damaged(&http, status, damage).await;
         assert_eq!(outcome, not_the_providers(), "{status} {damage:?}");
     });
     join_all(deliveries).await;
@@ -160,6 +166,7 @@ async fn a_4xx_whose_body_is_lost_says_nothing_final_of_anybody() {
 
 #[tokio::test]
 async fn a_429_whose_body_is_lost_throttles_this_push_and_holds_nobody() {
+    let http = client();
     for damage in DAMAGES {
         let throttled = Outcome::Failed(Failure {
             reason: Reason::ProviderThrottled,
@@ -168,14 +175,15 @@ async fn a_429_whose_body_is_lost_throttles_this_push_and_holds_nobody() {
             hold: Hold::Nothing,
             health: Health::Answered,
         });
-        assert_eq!(damaged(429, damage).await, throttled, "{damage:?}");
+        assert_eq!(damaged(&http, 429, damage).await, throttled, "{damage:?}");
     }
 }
 
 #[tokio::test]
 async fn a_success_whose_body_is_lost_is_still_read_by_its_head() {
+    let http = client();
     for damage in DAMAGES {
-        assert_eq!(damaged(200, damage).await, perhaps_taken(), "{damage:?}");
+        assert_eq!(damaged(&http, 200, damage).await, perhaps_taken(), "{damage:?}");
     }
 }
 
@@ -186,7 +194,7 @@ async fn a_4xx_that_is_whole_is_read() {
         false,
     )
     .await;
-    assert_eq!(deliver(&url, PATIENCE).await, gone());
+    assert_eq!(deliver(&client(), &url, PATIENCE).await, gone());
     server.await.unwrap();
 }
 

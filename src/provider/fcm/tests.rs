@@ -107,7 +107,7 @@ impl World {
 
     async fn push(&self) -> Outcome {
         self.provider
-            .deliver(self.delivery(Duration::from_secs(10)))
+            .deliver(self.delivery(Duration::from_secs(60)))
             .await
     }
 }
@@ -298,7 +298,7 @@ async fn a_lost_connection_is_one_loss_whatever_its_streams() {
     assert!(matches!(world.push().await, Outcome::Sent { .. }));
     world.simulators.fcm.script().always(Behaviour::never_answer());
     let pushes = futures_util::future::join_all(
-        (0..50).map(|_| world.provider.deliver(world.delivery(Duration::from_secs(10)))),
+        (0..50).map(|_| world.provider.deliver(world.delivery(Duration::from_secs(60)))),
     );
     let cut = async {
         while world.simulators.fcm.requests_under_way() < 50 {

@@ -75,7 +75,7 @@ impl World {
     }
 
     async fn push_to(&self, channel: &str, ttl_seconds: u32) -> Outcome {
-        self.push_within(channel, ttl_seconds, Duration::from_secs(10))
+        self.push_within(channel, ttl_seconds, Duration::from_secs(60))
             .await
     }
 
