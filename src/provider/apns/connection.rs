@@ -298,6 +298,8 @@ impl Driver {
         let mut told_goaway = false;
         let wire = poll_fn(|context| self.step(context, &mut told_goaway, &mut tell));
         tokio::select! {
+            // What has come is read before it is judged whether anything did.
+            biased;
             end = wire => end,
             () = silence => End::Silent,
         }
@@ -333,11 +335,28 @@ async fn silent(mut pings: h2::PingPong, link: &Link, timing: KeepAliveTiming) {
             continue;
         }
         link.awaits_pong.store(true, Ordering::Relaxed);
-        match timeout(timing.pong_within, pings.ping(h2::Ping::opaque())).await {
-            Ok(Ok(_)) => link.awaits_pong.store(false, Ordering::Relaxed),
+        match while_heard(pings.ping(h2::Ping::opaque()), link, timing.pong_within).await {
+            Some(Ok(_)) => link.awaits_pong.store(false, Ordering::Relaxed),
             // The connection itself is at its end, which its own poll reports.
-            Ok(Err(_)) => std::future::pending().await,
-            Err(_) => return,
+            Some(Err(_)) => std::future::pending().await,
+            None => return,
+        }
+    }
+}
+
+/// Waits for a PONG as long as anything comes at all: one that is late behind much else is no silence, nor is one that
+/// a busy machine has not read yet.
+async fn while_heard<T>(pong: impl Future<Output = T>, link: &Link, within: Duration) -> Option<T> {
+    let mut pong = std::pin::pin!(pong);
+    loop {
+        let read = link.meter.read();
+        if let Ok(pong) = timeout(within, &mut pong).await {
+            return Some(pong);
+        }
+        // The connection has its turn to read what is there.
+        tokio::task::yield_now().await;
+        if link.meter.read() == read {
+            return None;
         }
     }
 }

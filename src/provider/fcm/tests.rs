@@ -231,10 +231,11 @@ async fn a_refused_stream_is_sent_again_and_delivered_once() {
 #[tokio::test]
 async fn a_provider_that_refuses_every_stream_is_there_and_takes_none() {
     let world = World::start().await;
+    assert!(matches!(world.push().await, Outcome::Sent { .. }));
     world.simulators.fcm.script().always(Behaviour::refuse_stream());
     let outcome = world
         .provider
-        .deliver(world.delivery(Duration::from_millis(400)))
+        .deliver(world.delivery(Duration::from_secs(1)))
         .await;
     assert_eq!(reason(outcome), Reason::ProviderUnavailable);
 }
