@@ -25,7 +25,8 @@ use crate::http::{
 /// Make a session, or meet at a rendezvous
 ///
 /// The creator keeps one ticket and hands the other to its peer. Two instances that name the same rendezvous get one
-/// ticket each: 201 to the first, 200 to the second and to whoever asks again.
+/// ticket each: 201 to the first, 200 to the second and to whoever asks again. Where TURN is off, or not allowed to the
+/// instance, `turn` is no error: `iceServers` in the peers' `welcome` is `[]`.
 #[utoipa::path(
     post,
     path = "/v1/signal/sessions",

@@ -1,6 +1,6 @@
 //! README.md's shell lines do what it says: each block is run as it stands, against a relay of the test.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use serde_json::Value;
 use sovereign_relay_protocol::platform::Platform;
@@ -9,7 +9,8 @@ use tokio::process::Command;
 
 use crate::support::{
     command::{Ended, finish},
-    relay::Relay,
+    peer::{Peer, load},
+    relay::{Relay, RelayOptions},
     world::World,
 };
 
@@ -33,22 +34,23 @@ fn block(text: &str) -> &'static str {
 
 /// The answer that a comment under a line shows.
 fn shown(block: &str) -> Value {
-    let comment = block.lines().find_map(|line| line.strip_prefix("# {"));
-    let comment = comment.unwrap_or_else(|| panic!("no answer is shown in {block}"));
-    serde_json::from_str(&format!("{{{comment}")).unwrap()
+    let comment: String = block.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+    serde_json::from_str(&comment).unwrap_or_else(|error| panic!("{error} in what {block} shows"))
 }
 
 /// The same fields, and the same values where they are not left out.
 #[track_caller]
 fn assert_like(answer: &Value, shown: &Value) {
     let (answer, shown) = (answer.as_object().unwrap(), shown.as_object().unwrap());
-    assert!(answer.keys().eq(shown.keys()), "{answer:?} is shown as {shown:?}");
+    let names = |object: &serde_json::Map<String, Value>| object.keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(names(answer), names(shown), "{answer:?} is shown as {shown:?}");
     for (name, value) in shown {
         let is_left_out = value.as_str().is_some_and(|text| text.ends_with("..."));
-        assert!(
-            is_left_out || answer[name] == *value,
-            "{name} is shown as {value}"
-        );
+        if value.is_object() {
+            assert_like(&answer[name], value);
+        } else if !is_left_out {
+            assert_eq!(answer[name], *value, "{name}");
+        }
     }
 }
 
@@ -72,7 +74,14 @@ async fn run(script: &str, relay: &Relay, folder: &Path, variables: &[(&str, &st
 
 #[test]
 fn every_shell_block_is_run_or_named_as_one_that_can_not_be() {
-    let run = ["playground --once", "/v1/enroll", "/v1/push", "instances list"].map(block);
+    let run = [
+        "playground --once",
+        "/v1/enroll",
+        "/v1/push",
+        "/v1/signal/sessions",
+        "instances list",
+    ]
+    .map(block);
     for block in blocks() {
         let named = NOT_RUN.iter().any(|start| block.starts_with(start));
         assert!(named != run.contains(&block), "run it, or say why not: {block}");
@@ -131,6 +140,29 @@ async fn an_instance_enrolls_and_pushes_with_the_curl_lines_and_the_operator_has
     assert_eq!(exported["entries"], serde_json::json!([]));
     let refused = run(push, relay, folder, &variables).await.json();
     assert_eq!(refused["error"], "suspended");
+}
+
+#[tokio::test]
+async fn an_instance_makes_a_session_with_the_curl_line_and_without_turn_a_peer_has_no_ice_servers() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let folder = TempDir::new().unwrap();
+    let instance = relay.enroll().await;
+    let session = block("/v1/signal/sessions");
+    let made = run(session, &relay, folder.path(), &[("INSTANCE_KEY", &instance.key)])
+        .await
+        .json();
+    let web_socket = relay.url.replace("http://", "ws://");
+    let mut shown = shown(session);
+    shown["url"] = shown["url"]
+        .as_str()
+        .unwrap()
+        .replace("wss://relay.example", &web_socket)
+        .into();
+    assert_like(&made, &shown);
+
+    let mut peer = Peer::connect(made["url"].as_str().unwrap()).await;
+    peer.hello(made["tickets"]["b"].as_str().unwrap(), load(1)).await;
+    assert_eq!(peer.next_of("welcome").await["iceServers"], serde_json::json!([]));
 }
 
 /// Cargo reads every member's manifest, whichever of them it builds.

@@ -148,8 +148,10 @@ const ERRORS: [(&str, &[ErrorCode]); 12] = [
 #[openapi(
     info(
         title = "Sovereign Relay",
-        description = "Forwards sealed push notifications it cannot read. Every error has the body \
-                       {\"error\", \"message\"}; unknown paths are 404 not_found, other methods 405 method_not_allowed."
+        description = "Forwards what it cannot read: sealed push notifications to APNs, FCM and WNS, and sealed WebRTC \
+                       offers, answers and candidates between the two peers of a signaling session. Every error has the \
+                       body {\"error\", \"message\"}; unknown paths are 404 not_found, other methods 405 \
+                       method_not_allowed."
     ),
     paths(
         enroll::enroll,
