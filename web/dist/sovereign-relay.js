@@ -1364,6 +1364,7 @@ var SendError = class extends Error {
   }
 };
 var SENTENCES = {
+  not_started: "the session is not started: call start() first",
   closed: "the session is closed",
   outbox_full: "too many messages wait for the relay",
   too_large: "the message is too large",
@@ -1376,12 +1377,12 @@ var ABNORMAL = 1006;
 var WRONG_SUBPROTOCOL = 1002;
 var Socket = class {
   #url;
-  #find;
+  #WebSocket;
   #events;
   #current;
-  constructor(url, find, events) {
+  constructor(url, webSocket, events) {
     this.#url = url;
-    this.#find = find;
+    this.#WebSocket = webSocket;
     this.#events = events;
   }
   /** Opens a socket in place of the one before. */
@@ -1389,7 +1390,7 @@ var Socket = class {
     this.abandon();
     let socket;
     try {
-      socket = new (this.#find())(this.#url, SUBPROTOCOL);
+      socket = new this.#WebSocket(this.#url, SUBPROTOCOL);
     } catch {
       queueMicrotask(() => {
         this.#events.closed(dial, ABNORMAL);
@@ -1446,6 +1447,7 @@ function nothing() {
 
 // src/session.ts
 var CONNECTION_ID_BYTES = 16;
+var SENDERS_MAX = 256;
 var Session = class extends Emitter {
   #options;
   #platform;
@@ -1453,6 +1455,8 @@ var Session = class extends Emitter {
   #socket;
   #envelope = deferred();
   #listening = deferred();
+  /** Is there while a `send` waits for room. */
+  #room;
   #stopTimer = nothing2;
   #stopWaking = nothing2;
   #sending = Promise.resolve();
@@ -1464,6 +1468,7 @@ var Session = class extends Emitter {
   #slot;
   #iceServers = [];
   #left = false;
+  /** Throws when an option can't be right, and in a Node without `WebSocket` when none is given. */
   constructor(options) {
     super();
     check(options);
@@ -1474,7 +1479,7 @@ var Session = class extends Emitter {
       connectionId: toHex(randomBytes(CONNECTION_ID_BYTES)),
       random: () => this.#platform.random()
     });
-    this.#socket = new Socket(options.url, () => options.webSocket ?? this.#platform.webSocket(), {
+    this.#socket = new Socket(options.url, options.webSocket ?? this.#platform.webSocket(), {
       opened: (dial) => {
         this.#perform(this.#core.opened(dial, this.#platform.now()));
       },
@@ -1522,16 +1527,20 @@ var Session = class extends Emitter {
     }
     return super.on(type, listener);
   }
-  /** Sends a message, connected or not; resolves when it is sealed and in line. Rejects with a {@link SendError}. */
+  /**
+   * Sends a message, connected or not. Resolves when it is sealed and in line for the relay; what is in line survives
+   * lost connections. Waits for the first welcome, which tells what to seal as, and while the line is full: a loop that
+   * awaits each call goes as fast as the relay. Rejects with a {@link SendError}; when the session ends, with `closed`.
+   */
   async send(message) {
     const text = writeMessage(message);
     if (text === void 0) {
       throw new SendError("not_json");
     }
-    if (this.#state === "closed") {
-      throw new SendError("closed");
+    if (this.#state === "new" || this.#state === "closed") {
+      throw new SendError(this.#state === "new" ? "not_started" : "closed");
     }
-    if (this.pending >= this.#core.room.capacity) {
+    if (this.#unsealed >= SENDERS_MAX) {
       throw new SendError("outbox_full");
     }
     this.#unsealed += 1;
@@ -1554,9 +1563,7 @@ var Session = class extends Emitter {
       if (envelope === void 0) {
         throw new SendError("closed");
       }
-      if (this.#core.room.isFull) {
-        throw new SendError("outbox_full");
-      }
+      await this.#untilRoom();
       const d = await envelope.wrap(text, this.#core.room.longest);
       if (d === void 0) {
         throw new SendError("too_large");
@@ -1568,6 +1575,12 @@ var Session = class extends Emitter {
       }
     } finally {
       this.#unsealed -= 1;
+    }
+  }
+  async #untilRoom() {
+    while (this.#core.room.isFull && this.#state !== "closed") {
+      this.#room ??= deferred();
+      await this.#room.promise;
     }
   }
   #perform(effects) {
@@ -1591,6 +1604,14 @@ var Session = class extends Emitter {
       }
     }
     this.#arm();
+    this.#callSenders();
+  }
+  /** Room is made by acknowledgements, by a welcome that allows more, and by the end. */
+  #callSenders() {
+    if (this.#room !== void 0 && (!this.#core.room.isFull || this.#state === "closed")) {
+      this.#room.resolve(void 0);
+      this.#room = void 0;
+    }
   }
   #tell(event) {
     switch (event.type) {
@@ -1711,6 +1732,8 @@ var Leg = class {
   /** Of the peer's description that is applied. */
   #remote;
   #origin;
+  /** The browser has something to negotiate that it has not settled since. */
+  #wanted = false;
   constructor(peerConnection, owner) {
     this.peerConnection = peerConnection;
     this.#owner = owner;
@@ -1733,12 +1756,13 @@ var Leg = class {
   retire() {
     this.#listening.abort();
   }
-  /** Makes an offer, unless another negotiation is under way. */
+  /** Makes an offer, unless another negotiation is under way or has settled what there was to offer. */
   async offer() {
     const connection = this.peerConnection;
-    if (this.#retired || connection.signalingState !== "stable") {
+    if (this.#retired || !this.#wanted || connection.signalingState !== "stable") {
       return;
     }
+    this.#wanted = false;
     const negotiation = this.#owner.nameNegotiation();
     this.#local = negotiation;
     try {
@@ -1778,6 +1802,7 @@ var Leg = class {
       connection.addEventListener(type, listener, { signal });
     };
     on("negotiationneeded", () => {
+      this.#wanted = true;
       this.#owner.wantsOffer(this);
     });
     on("icecandidate", (event) => {
@@ -1805,6 +1830,7 @@ var Leg = class {
     if (await this.#apply(negotiation, description)) {
       this.#offered = void 0;
       this.#local = negotiation;
+      this.#wanted = false;
       try {
         await connection.setLocalDescription();
       } catch {

@@ -51,6 +51,8 @@ export class Leg {
   /** Of the peer's description that is applied. */
   #remote: string | undefined;
   #origin: string | undefined;
+  /** The browser has something to negotiate that it has not settled since. */
+  #wanted = false;
 
   constructor(peerConnection: RTCPeerConnection, owner: LegOwner) {
     this.peerConnection = peerConnection;
@@ -79,12 +81,13 @@ export class Leg {
     this.#listening.abort();
   }
 
-  /** Makes an offer, unless another negotiation is under way. */
+  /** Makes an offer, unless another negotiation is under way or has settled what there was to offer. */
   async offer(): Promise<void> {
     const connection = this.peerConnection;
-    if (this.#retired || connection.signalingState !== "stable") {
+    if (this.#retired || !this.#wanted || connection.signalingState !== "stable") {
       return; // When it is stable again the browser asks again, if there is still need.
     }
+    this.#wanted = false;
     const negotiation = this.#owner.nameNegotiation();
     this.#local = negotiation;
     try {
@@ -127,6 +130,7 @@ export class Leg {
       connection.addEventListener(type, listener, { signal });
     };
     on("negotiationneeded", () => {
+      this.#wanted = true;
       this.#owner.wantsOffer(this);
     });
     on("icecandidate", (event) => {
@@ -156,6 +160,8 @@ export class Leg {
     if (await this.#apply(negotiation, description)) {
       this.#offered = undefined;
       this.#local = negotiation;
+      // Our answer may settle it: both sides want the same channel, and one offer brings it. Else the browser asks again.
+      this.#wanted = false;
       try {
         await connection.setLocalDescription();
       } catch {

@@ -54,7 +54,16 @@ export interface SessionEvents {
 }
 
 /** Why a message could not be sent. */
-export type SendFault = "closed" | "outbox_full" | "too_large" | "not_json";
+export type SendFault =
+  /** `start` was not called. */
+  | "not_started"
+  /** The session is over, or was while the message waited. */
+  | "closed"
+  /** 256 earlier calls of `send` still wait. Who awaits each call never sees it. */
+  | "outbox_full"
+  /** The relay would never take it. */
+  | "too_large"
+  | "not_json";
 
 /** A message was not sent. It quotes no content. */
 export class SendError extends Error {
@@ -68,6 +77,7 @@ export class SendError extends Error {
 }
 
 const SENTENCES: Record<SendFault, string> = {
+  not_started: "the session is not started: call start() first",
   closed: "the session is closed",
   outbox_full: "too many messages wait for the relay",
   too_large: "the message is too large",

@@ -29,6 +29,8 @@ import { SECRET_BYTES, type Slot } from "./signal-seal.js";
 import { Socket } from "./socket.js";
 
 const CONNECTION_ID_BYTES = 16;
+/** Calls of `send` that may wait for room, besides what the outbox holds: as much again as fills it by default. */
+const SENDERS_MAX = 256;
 
 export class Session extends Emitter<SessionEvents> {
   readonly #options: SessionOptions;
@@ -37,6 +39,8 @@ export class Session extends Emitter<SessionEvents> {
   readonly #socket: Socket;
   readonly #envelope = deferred<Envelope | undefined>();
   readonly #listening = deferred<undefined>();
+  /** Is there while a `send` waits for room. */
+  #room: Deferred<undefined> | undefined;
   #stopTimer: () => void = nothing;
   #stopWaking: () => void = nothing;
   #sending: Promise<unknown> = Promise.resolve();
@@ -49,6 +53,7 @@ export class Session extends Emitter<SessionEvents> {
   #iceServers: readonly IceServer[] = [];
   #left = false;
 
+  /** Throws when an option can't be right, and in a Node without `WebSocket` when none is given. */
   constructor(options: SessionOptions) {
     super();
     check(options);
@@ -59,7 +64,7 @@ export class Session extends Emitter<SessionEvents> {
       connectionId: toHex(randomBytes(CONNECTION_ID_BYTES)),
       random: () => this.#platform.random(),
     });
-    this.#socket = new Socket(options.url, () => options.webSocket ?? this.#platform.webSocket(), {
+    this.#socket = new Socket(options.url, options.webSocket ?? this.#platform.webSocket(), {
       opened: (dial) => {
         this.#perform(this.#core.opened(dial, this.#platform.now()));
       },
@@ -118,16 +123,20 @@ export class Session extends Emitter<SessionEvents> {
     return super.on(type, listener);
   }
 
-  /** Sends a message, connected or not; resolves when it is sealed and in line. Rejects with a {@link SendError}. */
+  /**
+   * Sends a message, connected or not. Resolves when it is sealed and in line for the relay; what is in line survives
+   * lost connections. Waits for the first welcome, which tells what to seal as, and while the line is full: a loop that
+   * awaits each call goes as fast as the relay. Rejects with a {@link SendError}; when the session ends, with `closed`.
+   */
   async send(message: SignalMessage): Promise<void> {
     const text = writeMessage(message);
     if (text === undefined) {
       throw new SendError("not_json");
     }
-    if (this.#state === "closed") {
-      throw new SendError("closed");
+    if (this.#state === "new" || this.#state === "closed") {
+      throw new SendError(this.#state === "new" ? "not_started" : "closed");
     }
-    if (this.pending >= this.#core.room.capacity) {
+    if (this.#unsealed >= SENDERS_MAX) {
       throw new SendError("outbox_full");
     }
     this.#unsealed += 1;
@@ -153,9 +162,7 @@ export class Session extends Emitter<SessionEvents> {
       if (envelope === undefined) {
         throw new SendError("closed");
       }
-      if (this.#core.room.isFull) {
-        throw new SendError("outbox_full");
-      }
+      await this.#untilRoom();
       const d = await envelope.wrap(text, this.#core.room.longest);
       if (d === undefined) {
         throw new SendError("too_large");
@@ -167,6 +174,13 @@ export class Session extends Emitter<SessionEvents> {
       }
     } finally {
       this.#unsealed -= 1;
+    }
+  }
+
+  async #untilRoom(): Promise<void> {
+    while (this.#core.room.isFull && this.#state !== "closed") {
+      this.#room ??= deferred();
+      await this.#room.promise;
     }
   }
 
@@ -191,6 +205,15 @@ export class Session extends Emitter<SessionEvents> {
       }
     }
     this.#arm();
+    this.#callSenders();
+  }
+
+  /** Room is made by acknowledgements, by a welcome that allows more, and by the end. */
+  #callSenders(): void {
+    if (this.#room !== undefined && (!this.#core.room.isFull || this.#state === "closed")) {
+      this.#room.resolve(undefined);
+      this.#room = undefined;
+    }
   }
 
   #tell(event: CoreEvent): void {
@@ -297,7 +320,12 @@ function check({ url, secret }: SessionOptions): void {
   }
 }
 
-function deferred<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
+interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+}
+
+function deferred<T>(): Deferred<T> {
   let resolve: (value: T) => void = nothing;
   const promise = new Promise<T>((settle) => {
     resolve = settle;

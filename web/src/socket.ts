@@ -16,13 +16,13 @@ export interface SocketEvents {
 
 export class Socket {
   readonly #url: string;
-  readonly #find: () => WebSocketConstructor;
+  readonly #WebSocket: WebSocketConstructor;
   readonly #events: SocketEvents;
   #current: { readonly dial: number; readonly socket: WebSocketLike } | undefined;
 
-  constructor(url: string, find: () => WebSocketConstructor, events: SocketEvents) {
+  constructor(url: string, webSocket: WebSocketConstructor, events: SocketEvents) {
     this.#url = url;
-    this.#find = find;
+    this.#WebSocket = webSocket;
     this.#events = events;
   }
 
@@ -31,7 +31,7 @@ export class Socket {
     this.abandon();
     let socket: WebSocketLike;
     try {
-      socket = new (this.#find())(this.#url, SUBPROTOCOL);
+      socket = new this.#WebSocket(this.#url, SUBPROTOCOL);
     } catch {
       // A page may not be allowed to dial; that is as good as refused. Told later, since we are inside the core's step.
       queueMicrotask(() => {

@@ -13,8 +13,8 @@ class Peer {
   readonly problems: string[] = [];
   readonly connection: Connection;
 
-  /** `wants`: it has something to negotiate, as a data channel would be. */
-  constructor(world: World, slot: "a" | "b", wants: boolean, once = false) {
+  /** `wants`: it has something to negotiate: a track, or a data channel. */
+  constructor(world: World, slot: "a" | "b", wants: boolean | "channel", once = false) {
     this.page = world.page(slot);
     const make = (): RTCPeerConnection => this.#make(wants);
     this.connection = connect(once ? make() : make, this.page.session);
@@ -29,10 +29,12 @@ class Peer {
     return this.current.connectionState === "connected" && this.current.signalingState === "stable";
   }
 
-  #make(wants: boolean): RTCPeerConnection {
+  #make(wants: boolean | "channel"): RTCPeerConnection {
     const fake = new FakePeerConnection();
     this.made.push(fake);
-    if (wants) {
+    if (wants === "channel") {
+      fake.wantChannel();
+    } else if (wants) {
       fake.want();
     }
     return fake as unknown as RTCPeerConnection;
@@ -66,6 +68,28 @@ test("at first the polite side answers the other's offer, so that nothing has to
   await world.until(() => areConnected(a, b), "the connection");
   assert.deepEqual([a.current.rollbacks, b.current.rollbacks], [0, 0]);
 });
+
+for (const later of [0, 40, 60, 5_000]) {
+  test(`two pages with the same data channel exchange one offer and one answer, also after a reload (b is ${later} ms late)`, async () => {
+    const world = new World();
+    const a = new Peer(world, "a", "channel");
+    await world.pass(later);
+    const first = new Peer(world, "b", "channel");
+    await world.until(() => areConnected(a, first), "the connection");
+    await world.pass(1_000);
+    assert.deepEqual([exchanged(a), exchanged(first)], [["answer"], ["offer"]]);
+    const second = new Peer(world, "b", "channel");
+    await world.until(() => areConnected(a, second), "the connection after the reload");
+    await world.pass(1_000);
+    assert.deepEqual([exchanged(a), exchanged(second)], [["answer", "answer"], ["offer"]]);
+    assert.deepEqual([a.problems, first.problems, second.problems], [[], [], []]);
+  });
+}
+
+/** The descriptions that came to this side. */
+function exchanged(peer: Peer): string[] {
+  return peer.page.messages.map(({ kind }) => kind).filter((kind) => kind === "offer" || kind === "answer");
+}
 
 test("of two later offers that cross, the polite side's is rolled back, and made again afterwards", async () => {
   const world = new World();

@@ -181,6 +181,70 @@ test("what was sent before the first welcome is rejected when there never is one
   await sent;
 });
 
+test("a loop of awaited sends goes as fast as the relay and is never refused", async () => {
+  const world = new World();
+  const [a, b] = [world.page("a"), world.page("b")];
+  const all = Array.from({ length: 700 }, (_, at) => at);
+  const loop = (async () => {
+    for (const at of all) {
+      await a.say(at);
+      assert.ok(a.session.pending <= 256);
+    }
+  })();
+  await world.until(() => b.messages.length === all.length, "all messages");
+  await loop;
+  assert.deepEqual(b.values, all);
+  assert.deepEqual([...a.violations, ...b.violations], []);
+});
+
+test("a send that waits for room goes on when there is some, and ends with the session when there is none", async () => {
+  const world = new World();
+  const a = world.page("a");
+  await world.until(() => a.session.state === "live", "live");
+  world.down = true;
+  world.relay.cut("a");
+  await world.until(() => a.session.state !== "live", "the cut");
+  for (let at = 0; at < 256; at += 1) {
+    await a.say(at);
+  }
+  const outcomes: string[] = [];
+  const waits = (): Promise<unknown> =>
+    a.say("waits").then(
+      () => outcomes.push("in line"),
+      (error: unknown) => outcomes.push((error as SendError).code),
+    );
+  const first = waits();
+  await world.pass(1_000);
+  assert.deepEqual(outcomes, []);
+  world.down = false;
+  await world.until(() => outcomes.length === 1, "room");
+  await first;
+  world.down = true;
+  world.relay.cut("a");
+  await world.until(() => a.session.state !== "live", "the second cut");
+  for (let at = a.session.pending; at < 256; at += 1) {
+    await a.say(at);
+  }
+  const second = waits();
+  await world.pass(1_000);
+  a.session.close();
+  await second;
+  assert.deepEqual(outcomes, ["in line", "closed"]);
+});
+
+test("what is sent before the start is refused and not left hanging", async () => {
+  const world = new World();
+  const session = new Session({
+    url: "wss://relay.test",
+    sessionId: "session",
+    ticket: "ticket-a",
+    secret: SECRET,
+    platform: world.platform(),
+  });
+  await assert.rejects(session.send({ kind: "note", negotiation: "", value: 1 }), { code: "not_started" });
+  assert.equal(session.pending, 0);
+});
+
 test("too much, too large and what is not JSON is refused without quoting it", async () => {
   const world = new World();
   world.down = true;

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
+import type { WebSocketConstructor } from "../src/platform.js";
 import { Session } from "../src/session.js";
 import { RelayDouble } from "./support/relay-double.js";
 import { SECRET } from "./support/world.js";
@@ -88,10 +89,29 @@ test("a server that doesn't speak our subprotocol gets no ticket", { timeout: DE
   server.close();
 });
 
-test("a Node without WebSocket and without the option keeps trying like with a refused connection", () => {
-  const lost = new Session({ url: "ws://127.0.0.1:1", sessionId: "s", ticket: "t", secret: "unsealed" });
+test("a Node without WebSocket and without the option is told so at once", () => {
+  const platform = {
+    webSocket: () => {
+      throw new TypeError("no WebSocket here: pass one as the option webSocket");
+    },
+  };
+  const options = { url: "ws://127.0.0.1:1", sessionId: "s", ticket: "t", secret: "unsealed" as const };
+  assert.throws(() => new Session({ ...options, platform }), /^TypeError: no WebSocket here/);
+  assert.equal(new Session({ ...options, platform, webSocket: WebSocket }).state, "new");
+});
+
+test("what is thrown without WebSocket is what the platform of this Node throws", { skip: "WebSocket" in globalThis }, () => {
+  const options = { url: "ws://127.0.0.1:1", sessionId: "s", ticket: "t", secret: "unsealed" as const };
+  assert.throws(() => new Session(options), /^TypeError: no WebSocket here: pass one as the option webSocket$/);
+});
+
+test("a WebSocket that may not dial counts as refused", async () => {
+  const webSocket = function forbidden() {
+    throw new DOMException("not allowed", "SecurityError");
+  } as unknown as WebSocketConstructor;
+  const lost = new Session({ url: "ws://127.0.0.1:1", sessionId: "s", ticket: "t", secret: "unsealed", webSocket });
   lost.start();
   assert.equal(lost.state, "connecting");
+  assert.equal((await lost.next("state")).state, "waiting");
   lost.close();
-  assert.equal(lost.state, "closed");
 });

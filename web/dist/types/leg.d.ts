@@ -41,7 +41,7 @@ export declare class Leg {
     isFromAnother(value: unknown): boolean;
     /** Stops, for good. What is under way leads to nothing any more. */
     retire(): void;
-    /** Makes an offer, unless another negotiation is under way. */
+    /** Makes an offer, unless another negotiation is under way or has settled what there was to offer. */
     offer(): Promise<void>;
     /** Takes a message of the peer. */
     take({ kind, negotiation, value }: SignalMessage): Promise<void>;

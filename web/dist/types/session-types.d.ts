@@ -39,7 +39,15 @@ export interface SessionEvents {
     closed: ClosedEvent;
 }
 /** Why a message could not be sent. */
-export type SendFault = "closed" | "outbox_full" | "too_large" | "not_json";
+export type SendFault = 
+/** `start` was not called. */
+"not_started"
+/** The session is over, or was while the message waited. */
+ | "closed"
+/** 256 earlier calls of `send` still wait. Who awaits each call never sees it. */
+ | "outbox_full"
+/** The relay would never take it. */
+ | "too_large" | "not_json";
 /** A message was not sent. It quotes no content. */
 export declare class SendError extends Error {
     readonly name = "SendError";

@@ -15,6 +15,7 @@ import { type SessionEvents, type SessionOptions } from "./session-types.js";
 import { type Slot } from "./signal-seal.js";
 export declare class Session extends Emitter<SessionEvents> {
     #private;
+    /** Throws when an option can't be right, and in a Node without `WebSocket` when none is given. */
     constructor(options: SessionOptions);
     /** Where the connection to the relay stands. */
     get state(): ConnectionState;
@@ -29,7 +30,11 @@ export declare class Session extends Emitter<SessionEvents> {
     /** Dials, and keeps at it until the session is over or `close` is called. Listen to events before. */
     start(): this;
     on<Type extends keyof SessionEvents>(type: Type, listener: (event: SessionEvents[Type]) => void): () => void;
-    /** Sends a message, connected or not; resolves when it is sealed and in line. Rejects with a {@link SendError}. */
+    /**
+     * Sends a message, connected or not. Resolves when it is sealed and in line for the relay; what is in line survives
+     * lost connections. Waits for the first welcome, which tells what to seal as, and while the line is full: a loop that
+     * awaits each call goes as fast as the relay. Rejects with a {@link SendError}; when the session ends, with `closed`.
+     */
     send(message: SignalMessage): Promise<void>;
     /** Asks for fresh TURN credentials; an `ice` event brings them. At most one request per 30 s leaves. */
     refreshIce(): void;

@@ -8,7 +8,7 @@ export interface SocketEvents {
 }
 export declare class Socket {
     #private;
-    constructor(url: string, find: () => WebSocketConstructor, events: SocketEvents);
+    constructor(url: string, webSocket: WebSocketConstructor, events: SocketEvents);
     /** Opens a socket in place of the one before. */
     dial(dial: number): void;
     /** Sends on this dial's socket, if it still is the one. */

@@ -23,6 +23,8 @@ export class FakePeerConnection extends EventTarget {
   rollbacks = 0;
   #version = 0;
   #stable: [Description | null, Description | null] = [null, null];
+  #channel = false;
+  #hasChannel = false;
   #wanted = 0;
   #negotiated = 0;
   #ice = 0;
@@ -30,7 +32,13 @@ export class FakePeerConnection extends EventTarget {
   #remoteCandidates = 0;
   #remoteEnded = false;
 
-  /** As a data channel or a track would. */
+  /** As a data channel does: any offer with its m-line brings it, also one of the other side. */
+  wantChannel(): void {
+    this.#channel = true;
+    this.#needed();
+  }
+
+  /** As a track does: only an offer of our own brings it. */
   want(): void {
     this.#wanted += 1;
     this.#needed();
@@ -115,6 +123,7 @@ export class FakePeerConnection extends EventTarget {
   #settle(): void {
     this.signalingState = "stable";
     this.#stable = [this.localDescription, this.remoteDescription];
+    this.#hasChannel = this.#stable.every((description) => description?.sdp.includes("m=application"));
     this.#check();
     this.#needed();
   }
@@ -129,7 +138,8 @@ export class FakePeerConnection extends EventTarget {
 
   #needed(): void {
     setTimeout(() => {
-      if (this.signalingState === "stable" && this.#wanted > this.#negotiated) {
+      const needed = this.#wanted > this.#negotiated || (this.#channel && !this.#hasChannel);
+      if (this.signalingState === "stable" && needed) {
         this.dispatchEvent(new Event("negotiationneeded"));
       }
     }, 0);
@@ -162,11 +172,14 @@ export class FakePeerConnection extends EventTarget {
       this.#version += 1;
     }
     const answers = type === "answer" ? /a=offer:(\S+)/.exec(this.remoteDescription?.sdp ?? "")?.[1] : undefined;
+    const carriesChannel =
+      type === "offer" ? this.#channel || this.#hasChannel : this.remoteDescription?.sdp.includes("m=application");
     const lines = [
       "v=0",
       `o=- ${this.id} ${this.#version} IN IP4 127.0.0.1`,
       `a=ice-ufrag:${this.#ufrag}`,
       answers === undefined ? `a=offer:${this.id}.${this.#version}` : `a=answers:${answers}`,
+      ...(carriesChannel ? ["m=application 9 UDP/DTLS/SCTP webrtc-datachannel"] : []),
       "",
     ];
     return { type, sdp: lines.join("\r\n") };
