@@ -57,7 +57,7 @@ use crate::ports::StoreError;
 use link::Link;
 pub use messages::Said;
 use messages::{Dial, End, Reply, Submit};
-use port::{Appended, BindRefusal, Bound, Departure, Gone, Trimmed};
+use port::{Appended, BindRefusal, Bound, Departure, Gone, News, Trimmed};
 use registry::Kit;
 use state::{Answer, STORE_RETRY, SessionState, Verdict, after_trim};
 use timers::cancel;
@@ -157,8 +157,7 @@ impl SessionActor {
         self.cancel_idle(ctx);
         self.expire_in(bound.expires_in, ctx);
         self.look_in(slot, bound.peer.changes_in, ctx);
-        self.mail(slot.other());
-        self.look(slot.other(), ctx);
+        self.look_around(slot.other(), ctx);
         Ok(bound)
     }
 
@@ -294,6 +293,27 @@ impl SessionActor {
         // Nobody waits when closing itself was given up.
         let _ = end.done.send(self.leaving.clone());
         self.stop_when_idle(ctx);
+    }
+
+    fn hear(&mut self, news: News, ctx: &mut Context<Self>) {
+        match news {
+            News::Mail(_, slot) => self.mail(slot),
+            News::Peer(_, slot) => self.look_around(slot, ctx),
+            News::Replaced(_, slot, epoch) => {
+                if let Some(local) = self.local(slot).filter(|local| local.epoch < epoch) {
+                    // It departs when its socket is closed, like any other.
+                    local.link.close(CloseCode::Replaced);
+                }
+            }
+            News::Missed => Slot::BOTH
+                .into_iter()
+                .for_each(|slot| self.look_around(slot, ctx)),
+        }
+    }
+
+    fn look_around(&mut self, slot: Slot, ctx: &mut Context<Self>) {
+        self.mail(slot);
+        self.look(slot, ctx);
     }
 
     fn mail(&mut self, slot: Slot) {

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::{
     SessionActor,
     link::Link,
-    port::{Bind, BindRefusal, Bound, Departure},
+    port::{Bind, BindRefusal, Bound, Departure, News},
 };
 
 /// A connection wants a slot.
@@ -87,6 +87,11 @@ pub(crate) struct Leave {
     pub(crate) within: Duration,
 }
 
+/// Something happened to the session on another replica.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Hear(pub(crate) News);
+
 impl Handler<Dial> for SessionActor {
     type Result = ();
 
@@ -130,5 +135,13 @@ impl Handler<Leave> for SessionActor {
                 actor.say(slot, |words| words.goaway = Some(leave.within));
             }
         });
+    }
+}
+
+impl Handler<Hear> for SessionActor {
+    type Result = ();
+
+    fn handle(&mut self, Hear(news): Hear, ctx: &mut Context<Self>) {
+        self.guarded(ctx, |actor, ctx| actor.hear(news, ctx));
     }
 }

@@ -230,6 +230,20 @@ pub enum Item {
     NewLoad,
 }
 
+/// What a store that replicas share tells this one: what others did there. Each is only a hint to look at the store, so
+/// that one too many does no harm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum News {
+    /// Something may wait for a slot.
+    Mail(SessionId, Slot),
+    /// The peer of a slot came or went, with what that left in the mailbox.
+    Peer(SessionId, Slot),
+    /// A connection elsewhere has the slot, by an epoch.
+    Replaced(SessionId, Slot, u64),
+    /// Anything may have happened anywhere: news were missed.
+    Missed,
+}
+
 /// What a message counts towards the bytes that may wait: in its mailbox, of its instance, in all.
 pub fn counted_bytes(content: &Opaque) -> usize {
     content.len().saturating_add(ENTRY_BYTES)

@@ -28,8 +28,8 @@ use super::{
     SessionActor,
     directory::Directory,
     link::Link,
-    messages::{Depart, Dial, End, Leave, Said, Submit},
-    port::{Bind, BindRefusal, Bound, Entry as MailboxEntry, Gone, SessionStore},
+    messages::{Depart, Dial, End, Hear, Leave, Said, Submit},
+    port::{Bind, BindRefusal, Bound, Entry as MailboxEntry, Gone, News, SessionStore},
     rules::SessionRules,
     state::{STORE_RETRY, code_of},
 };
@@ -178,6 +178,18 @@ impl Sessions {
                 // One that is gone has no connections.
                 let _ = seat.address.try_send(Leave { within });
             }
+        }
+    }
+
+    /// Takes in what other replicas did. A session without connections here has nobody to tell.
+    pub fn hear(&self, news: News) {
+        let ids = match news {
+            News::Mail(id, _) | News::Peer(id, _) | News::Replaced(id, ..) => vec![id],
+            News::Missed => self.kit.directory.all(),
+        };
+        for seat in ids.into_iter().filter_map(|id| self.kit.directory.find(id)) {
+            // An actor that is drowned looks at the store when it is told again, one that is gone has no connections.
+            let _ = seat.address.try_send(Hear(news));
         }
     }
 

@@ -1,0 +1,30 @@
+-- ARGV: slot, epoch, after, bytes. Answers the first entry's seq and the entries.
+local slot, bytes = ARGV[1], tonumber(ARGV[4])
+local record = some({ slot .. '_epoch', slot .. '_phase', slot .. '_base' })
+if not record then
+  return { 'gone' }
+elseif not holds(record, slot, ARGV[2]) then
+  return { 'fenced' }
+end
+local PAGE = 16
+local base = number(record[slot .. '_base'])
+local at = math.max(tonumber(ARGV[3]) - base, 0)
+local answer = { 'ok', base + at + 1 }
+local room = bytes
+while true do
+  local entries = redis.call('LRANGE', mail(slot), at, at + PAGE - 1)
+  for _, entry in ipairs(entries) do
+    if string.sub(entry, 1, 1) == 'm' then
+      local size = #entry - string.find(entry, ':', 1, true) + ENTRY_BYTES
+      if room ~= bytes and size > room then
+        return answer
+      end
+      room = math.max(room - size, 0)
+    end
+    answer[#answer + 1] = entry
+  end
+  at = at + PAGE
+  if #entries < PAGE then
+    return answer
+  end
+end
