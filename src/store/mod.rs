@@ -19,6 +19,7 @@ use sovereign_relay_actors::ports::{InstanceStore, StoreError, Suspension};
 use sovereign_relay_protocol::{id::InstanceId, redacted::Redacted, time::UnixMillis};
 
 pub mod embedded;
+pub mod redis;
 pub mod revocation;
 pub mod sessions;
 

@@ -1,5 +1,5 @@
 //! The contract that every session store passes: `session_store_contract!(open)` makes one test of each function here,
-//! where `open()` gives a fresh, empty store within the default bounds, and a way to let its time pass.
+//! where `open().await` gives a fresh, empty store within the default bounds, and a way to let its time pass.
 
 use std::{sync::Arc, time::Duration};
 
@@ -57,7 +57,7 @@ macro_rules! session_store_contract {
         $(
             #[tokio::test]
             async fn $name() {
-                $crate::store::sessions::contract::$name($open()).await;
+                $crate::store::sessions::contract::$name($open().await).await;
             }
         )*
     };

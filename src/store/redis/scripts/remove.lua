@@ -5,7 +5,7 @@ if not record or (record.a_instance ~= ARGV[1] and record.b_instance ~= ARGV[1])
 end
 redis.call('DEL', unpack(KEYS))
 local removed = {
-  'ok', tonumber(record.expires), record.a_instance, record.b_instance or '', number(record.a_bytes),
+  'ok', tonumber(record.expires) - now, record.a_instance, record.b_instance or '', number(record.a_bytes),
   number(record.b_bytes),
 }
 for _, slot in ipairs({ 'a', 'b' }) do

@@ -14,7 +14,7 @@ mod bounds;
 
 session_store_contract!(fresh);
 
-fn fresh() -> Opened {
+async fn fresh() -> Opened {
     let clock = Arc::new(Hand::default());
     Opened {
         store: Arc::new(MemorySessions::new(

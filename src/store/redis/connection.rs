@@ -1,0 +1,316 @@
+//! One connection to Redis, whatever its shape, made again whenever it is lost.
+//!
+//! ```text
+//!             connected, subscribed
+//! connecting ----------------------> live ---> a call or a push says that it is broken, or nothing was heard for 4 s
+//!     ^  \-- failed: wait, at most 1 s                                 |
+//!     \----------------------------------------------------------------/
+//! ```
+//!
+//! Calls are never queued for a connection that is not there: they fail at once, and their callers know what to do.
+//! Everything goes over one multiplexed RESP3 connection (to each node of a Cluster), the subscription too: where it is
+//! lost, so are news, which [`Event::Connected`] says.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, ProtocolVersion, PushInfo,
+    PushKind, RedisError, RedisFuture, RedisResult, ScriptInvocation, ServerErrorKind, TlsMode, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+    cluster::ClusterClientBuilder,
+    cluster_async::ClusterConnection,
+    sentinel::{SentinelClientBuilder, SentinelServerType},
+};
+use sovereign_relay_actors::ports::StoreError;
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::{sleep, timeout},
+};
+use tracing::{info, warn};
+
+use super::url::{RedisUrl, Shape, tcp};
+
+/// A call takes no longer. A healthy server answers in a millisecond; a peer waits no longer for its `err`.
+pub(crate) const CALL_TIME: Duration = Duration::from_secs(2);
+/// A connection is made and subscribed within this.
+const CONNECT_TIME: Duration = Duration::from_secs(3);
+/// Between attempts to connect, doubled from the first to the last: short, because peers wait; not shorter, because
+/// all replicas come at the same time.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// A subscription on which nothing came for so long is dead: each replica publishes to itself every second.
+const SILENCE: Duration = Duration::from_secs(4);
+/// Calls under way at the same time on one connection; more wait for their turn, at most [`CALL_TIME`].
+const PIPELINE: usize = 1024;
+/// Events that were not taken yet. Beyond, the connection is made anew, and with it everything is read again.
+pub(crate) const EVENTS: usize = 8192;
+
+/// A handle; clones are the same.
+#[derive(Clone)]
+pub(crate) struct Redis {
+    url: RedisUrl,
+    channel: Arc<str>,
+    live: Arc<watch::Sender<Option<Live>>>,
+}
+
+/// What happens to the connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    /// It was made, and hears the channel from now on. What was published before is lost.
+    Connected,
+    /// Somebody published this.
+    Message(String),
+}
+
+/// A connection that works, as far as is known.
+#[derive(Clone)]
+struct Live {
+    wire: Wire,
+    broken: Arc<Notify>,
+    heard: Arc<Notify>,
+}
+
+#[derive(Clone)]
+enum Wire {
+    Single(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl Redis {
+    /// Nothing is connected before [`Redis::keep`].
+    pub(crate) fn new(url: RedisUrl, channel: String) -> Self {
+        Self {
+            url,
+            channel: channel.into(),
+            live: Arc::new(watch::Sender::new(None)),
+        }
+    }
+
+    /// Whether Redis is there.
+    pub(crate) fn is_up(&self) -> bool {
+        self.live.borrow().is_some()
+    }
+
+    /// Returns when Redis is there.
+    #[cfg(test)]
+    pub(crate) async fn connected(&self) {
+        let mut live = self.live.subscribe();
+        live.wait_for(Option::is_some).await.unwrap();
+    }
+
+    /// Runs a script, which is sent along where the server doesn't know it.
+    pub(crate) async fn run<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, StoreError> {
+        let mut live = self.live()?;
+        let outcome = timeout(CALL_TIME, script.invoke_async(&mut live.wire)).await;
+        live.judged(outcome.unwrap_or_else(|_| Err(too_slow())))
+    }
+
+    /// Sends one command.
+    pub(crate) async fn send<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+        let mut live = self.live()?;
+        let outcome = timeout(CALL_TIME, command.query_async(&mut live.wire)).await;
+        live.judged(outcome.unwrap_or_else(|_| Err(too_slow())))
+    }
+
+    fn live(&self) -> Result<Live, StoreError> {
+        let live = self.live.borrow().clone();
+        live.ok_or_else(|| StoreError("redis is not connected".to_owned()))
+    }
+
+    /// Connects, and connects again, until it is dropped.
+    pub(crate) async fn keep(&self, events: mpsc::Sender<Event>) {
+        let mut wait = RETRY.0;
+        loop {
+            match timeout(CONNECT_TIME, self.connect(&events)).await {
+                Ok(Ok(live)) => {
+                    info!("redis is connected");
+                    wait = RETRY.0;
+                    self.live.send_replace(Some(live.clone()));
+                    if events.send(Event::Connected).await.is_ok() {
+                        live.ends().await;
+                    }
+                    self.live.send_replace(None);
+                    warn!("the connection to redis is lost");
+                }
+                Ok(Err(error)) => warn!(cause = shown(&error), "redis can't be reached"),
+                Err(_) => warn!("redis does not answer"),
+            }
+            sleep(wait).await;
+            wait = (wait * 2).min(RETRY.1);
+        }
+    }
+
+    async fn connect(&self, events: &mpsc::Sender<Event>) -> RedisResult<Live> {
+        let (broken, heard) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let listener = listener(events.clone(), broken.clone(), heard.clone());
+        let mut wire = Wire::open(&self.url.shape, listener).await?;
+        wire.subscribe(&self.channel).await?;
+        Ok(Live { wire, broken, heard })
+    }
+}
+
+impl Live {
+    /// Waits until it is broken, or silent for too long.
+    async fn ends(&self) {
+        let silent = async { while timeout(SILENCE, self.heard.notified()).await.is_ok() {} };
+        tokio::select! {
+            () = self.broken.notified() => {}
+            () = silent => {}
+        }
+    }
+
+    fn judged<T>(&self, outcome: RedisResult<T>) -> Result<T, StoreError> {
+        outcome.map_err(|error| {
+            if breaks(&error) {
+                self.broken.notify_one();
+            }
+            StoreError(shown(&error))
+        })
+    }
+}
+
+/// Whether a connection is no good after this: it is gone, or leads to a server that is the master no longer.
+fn breaks(error: &RedisError) -> bool {
+    let is_wrong_server = matches!(
+        error.kind(),
+        ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown)
+    );
+    is_wrong_server || (error.is_unrecoverable_error() && !error.is_timeout())
+}
+
+/// What may be told of an error: its kind. Its words may quote what was sent.
+fn shown(error: &RedisError) -> String {
+    match error.code() {
+        Some(code) => format!("redis: {} ({code})", error.category()),
+        None => format!("redis: {}", error.category()),
+    }
+}
+
+fn too_slow() -> RedisError {
+    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+}
+
+/// Takes in what the server sends by itself. Called on the connection's own task, so it never waits.
+fn listener(
+    events: mpsc::Sender<Event>,
+    broken: Arc<Notify>,
+    heard: Arc<Notify>,
+) -> impl Fn(PushInfo) -> Result<(), ()> + Clone + Send + Sync + 'static {
+    move |push| {
+        match push.kind {
+            PushKind::Disconnection | PushKind::Unsubscribe => broken.notify_one(),
+            PushKind::Message => {
+                heard.notify_one();
+                if let Some(text) = message(&push.data)
+                    && events.try_send(Event::Message(text)).is_err()
+                {
+                    broken.notify_one();
+                }
+            }
+            // Nothing else was asked for.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The text of a published message; its channel is the only one.
+fn message(data: &[Value]) -> Option<String> {
+    match data {
+        [_, Value::BulkString(text)] => String::from_utf8(text.clone()).ok(),
+        _ => None,
+    }
+}
+
+impl Wire {
+    async fn open(
+        shape: &Shape,
+        listener: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
+    ) -> RedisResult<Self> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIME))
+            .set_response_timeout(Some(CALL_TIME))
+            .set_pipeline_buffer_size(PIPELINE);
+        Ok(match shape {
+            Shape::Single(info) => {
+                let client = Client::open(info.clone())?;
+                let config = config.set_push_sender(listener);
+                Self::Single(client.get_multiplexed_async_connection_with_config(&config).await?)
+            }
+            Shape::Sentinel {
+                sentinels,
+                master,
+                settings,
+                tls,
+            } => {
+                let mut builder =
+                    SentinelClientBuilder::new(sentinels.clone(), master, SentinelServerType::Master)?
+                        .set_client_to_redis_protocol(ProtocolVersion::RESP3)
+                        .set_client_to_redis_db(settings.db())
+                        .set_client_to_redis_tcp_settings(tcp());
+                if let Some(username) = settings.username() {
+                    builder = builder.set_client_to_redis_username(username);
+                }
+                if let Some(password) = settings.password() {
+                    builder = builder.set_client_to_redis_password(password);
+                }
+                if *tls {
+                    builder = builder
+                        .set_client_to_redis_tls_mode(TlsMode::Secure)
+                        .set_client_to_sentinel_tls_mode(TlsMode::Secure);
+                }
+                let config = config.set_push_sender(listener);
+                let mut client = builder.build()?;
+                Self::Single(client.get_async_connection_with_config(&config).await?)
+            }
+            Shape::Cluster(nodes) => {
+                let client = ClusterClientBuilder::new(nodes.clone())
+                    .use_protocol(ProtocolVersion::RESP3)
+                    .tcp_settings(tcp())
+                    .connection_timeout(CONNECT_TIME)
+                    .response_timeout(CALL_TIME)
+                    .push_sender(listener)
+                    .build()?;
+                Self::Cluster(client.get_async_connection().await?)
+            }
+        })
+    }
+
+    async fn subscribe(&mut self, channel: &str) -> RedisResult<()> {
+        match self {
+            Self::Single(wire) => wire.subscribe(channel).await,
+            Self::Cluster(wire) => wire.subscribe(channel).await,
+        }
+    }
+}
+
+impl ConnectionLike for Wire {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        match self {
+            Self::Single(wire) => wire.req_packed_command(command),
+            Self::Cluster(wire) => wire.req_packed_command(command),
+        }
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        match self {
+            Self::Single(wire) => wire.req_packed_commands(pipeline, offset, count),
+            Self::Cluster(wire) => wire.req_packed_commands(pipeline, offset, count).boxed(),
+        }
+    }
+
+    fn get_db(&self) -> i64 {
+        match self {
+            Self::Single(wire) => wire.get_db(),
+            Self::Cluster(wire) => wire.get_db(),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Real Redis servers for tests: a process each, on a free loopback port, gone with its handle. A server's clock can be
+//! one that the test moves, by libfaketime (Debian: `faketime`), for all time in sessions is the server's.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use time::{OffsetDateTime, macros::format_description};
+
+use super::url::RedisUrl;
+
+/// How often a port is chosen anew that somebody else took in the meantime.
+const TRIES: usize = 5;
+/// A server listens within this many looks, 10 ms apart.
+const LOOKS: usize = 1000;
+/// When hand-moved clocks begin, in milliseconds.
+const BEGIN: u64 = 1_800_000_000_000;
+
+/// A running server.
+pub(crate) struct Server {
+    child: Option<Child>,
+    port: u16,
+    directory: TempDir,
+    clock: Option<Clock>,
+}
+
+/// The time of a server whose clock stands still until it is moved.
+struct Clock {
+    file: PathBuf,
+    millis: AtomicU64,
+}
+
+impl Server {
+    /// With the system's clock.
+    pub(crate) fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// With a clock that stands still.
+    pub(crate) fn start_frozen() -> Self {
+        Self::start_with(Some(BEGIN))
+    }
+
+    fn start_with(begin: Option<u64>) -> Self {
+        for _ in 0..TRIES {
+            let directory = TempDir::new().unwrap();
+            let clock = begin.map(|begin| Clock::new(directory.path(), begin));
+            let mut server = Self {
+                child: None,
+                port: free_port(),
+                directory,
+                clock,
+            };
+            if server.launch() {
+                return server;
+            }
+        }
+        panic!("redis-server does not start: is it installed?");
+    }
+
+    pub(crate) fn url(&self) -> RedisUrl {
+        RedisUrl::parse(&format!("redis://127.0.0.1:{}", self.port)).unwrap()
+    }
+
+    /// Ends the process at once. All data is gone.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Starts it again on the same port.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        assert!(self.launch(), "the port is taken");
+    }
+
+    /// Lets the time of a frozen server pass.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.clock.as_ref().unwrap().pass(time);
+    }
+
+    fn launch(&mut self) -> bool {
+        let mut command = Command::new("redis-server");
+        command
+            .args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"])
+            .args(["--port", &self.port.to_string(), "--loglevel", "warning", "--dir"])
+            .arg(self.directory.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some(clock) = &self.clock {
+            clock.give_to(&mut command);
+        }
+        let mut child = command.spawn().expect("redis-server can be run");
+        for _ in 0..LOOKS {
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+                self.child = Some(child);
+                return true;
+            }
+            if child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("redis-server does not listen");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Clock {
+    fn new(directory: &Path, begin: u64) -> Self {
+        let clock = Self {
+            file: directory.join("clock"),
+            millis: AtomicU64::new(begin),
+        };
+        clock.pass(Duration::ZERO);
+        clock
+    }
+
+    fn pass(&self, time: Duration) {
+        let time = u64::try_from(time.as_millis()).unwrap();
+        let millis = self.millis.fetch_add(time, Ordering::SeqCst) + time;
+        // In the middle of the millisecond, for libfaketime counts in floating point.
+        let nanos = i128::from(millis) * 1_000_000 + 500_000;
+        let format = format_description!(
+            "[year]-[month]-[day] [hour]:[minute]:[second].[subsecond digits:6]"
+        );
+        let text = OffsetDateTime::from_unix_timestamp_nanos(nanos)
+            .unwrap()
+            .format(format)
+            .unwrap();
+        // Never half written: the server reads it at each look at the clock.
+        let fresh = self.file.with_extension("new");
+        fs::write(&fresh, text).unwrap();
+        fs::rename(fresh, &self.file).unwrap();
+    }
+
+    fn give_to(&self, command: &mut Command) {
+        // Redis's allocator asks for the time before libfaketime is ready, so the C library's takes its place.
+        command
+            .env("LD_PRELOAD", format!("{}:libc.so.6", library().display()))
+            .env("FAKETIME_TIMESTAMP_FILE", &self.file)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            .env("TZ", "UTC");
+    }
+}
+
+fn library() -> PathBuf {
+    let places = fs::read_dir("/usr/lib").unwrap().flatten();
+    places
+        .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
+        .chain(["/usr/lib/faketime/libfaketimeMT.so.1".into()])
+        .find(|library| library.exists())
+        .expect("libfaketime is installed")
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}

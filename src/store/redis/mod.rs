@@ -1,0 +1,16 @@
+//! State that replicas share, in Redis or Valkey 7 and newer: a single server, a master behind Sentinels, or a Cluster.
+//!
+//! ```text
+//! REDIS_URL -> url -> connection (connects, notices loss, connects again) -> sessions (one script per operation)
+//!                         \---- what is published to this replica ----------> sessions/replica -> registry
+//! ```
+//!
+//! Invariants: every key has an end, so that nothing is left of what was forgotten; the time is the server's; no call
+//! waits longer than [`connection::CALL_TIME`]; no error says more of Redis than its kind, and never the password.
+
+pub(crate) mod connection;
+pub mod sessions;
+pub mod url;
+
+#[cfg(test)]
+pub(crate) mod kit;
