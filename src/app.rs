@@ -27,6 +27,7 @@ mod providers;
 mod push_half;
 mod records;
 mod running;
+mod shelf;
 mod signaling;
 #[cfg(test)]
 mod tests;
@@ -230,22 +231,24 @@ fn services(
         providers: push.built.providers.clone(),
         titles: config.apns.titles.clone(),
         lifecycle: lifecycle.clone(),
-        facts: facts(records, push),
+        facts: facts(records, push, signal),
         trusted_proxies: config.proxies.trusted.clone(),
         body_time: ports.tuning.body_time,
     }
 }
 
 /// What `/readyz` judges, read anew each time.
-fn facts(records: &Records, push: &PushHalf) -> Box<dyn Fn() -> Facts + Send + Sync> {
+fn facts(records: &Records, push: &PushHalf, signal: &SignalHalf) -> Box<dyn Fn() -> Facts + Send + Sync> {
     let (authority, store) = (records.authority.clone(), records.store.clone());
     let (providers, lanes) = (push.built.providers.clone(), push.lanes.clone());
+    let shelf = signal.shelf.clone();
     Box::new(move || Facts {
         enrollment_secret: authority.is_configured(),
         any_platform: Platform::ALL
             .into_iter()
             .any(|platform| is_configured(&providers, platform)),
         store_works: store.fault().is_none(),
+        redis_is_away: !shelf.is_up(),
         unreachable_providers: all(&lanes)
             .map(Lane::snapshot)
             .into_iter()

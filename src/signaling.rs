@@ -21,6 +21,7 @@ use sovereign_relay_actors::{
     },
 };
 use sovereign_relay_protocol::{
+    capabilities::Durability,
     id::InstanceId,
     signal::{
         close::CloseCode,
@@ -40,6 +41,8 @@ use crate::{
 pub struct Signaling {
     /// Where sessions are kept.
     pub store: Arc<dyn SessionStore>,
+    /// What an acknowledgement survives.
+    pub durability: Durability,
     /// The connections of this replica.
     pub sessions: Sessions,
     /// What instances may do.

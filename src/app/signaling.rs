@@ -6,13 +6,12 @@ use metrics::gauge;
 use sovereign_relay_actors::{registry::Registry, session::registry::Sessions};
 use tokio::task::JoinSet;
 
-use super::{Ports, gate::Gate, gauges::count, threads};
+use super::{Ports, gate::Gate, gauges::count, shelf::Shelf, threads};
 use crate::{
     auth::Authority,
     config::Config,
     shutdown::Lifecycle,
     signaling::Signaling,
-    store::sessions::memory::MemorySessions,
     turn::Turn,
     ws::{Endpoint, door::Door, upgrade::Upgrades},
 };
@@ -26,7 +25,7 @@ const LEAVING: Duration = Duration::from_secs(3);
 /// The signaling half.
 pub(super) struct SignalHalf {
     pub(super) sessions: Sessions,
-    pub(super) store: Arc<MemorySessions>,
+    pub(super) shelf: Shelf,
     pub(super) upgrades: Arc<Upgrades>,
     turn: Arc<Turn>,
     upkeep: JoinSet<()>,
@@ -41,14 +40,10 @@ impl SignalHalf {
         connections: usize,
     ) -> Self {
         let rules = config.signaling.rules;
-        let store = Arc::new(MemorySessions::new(
-            config.signaling.bounds,
-            rules,
-            ports.clock.clone(),
-        ));
+        let shelf = Shelf::open(config, ports);
         let sessions = Sessions::start(
             threads(config.listen.arbiters),
-            store.clone(),
+            shelf.store(),
             rules,
             ports.clock.clone(),
         );
@@ -74,10 +69,11 @@ impl SignalHalf {
             allowed_origins: config.signaling.allowed_origins.clone(),
             authority: authority.clone(),
         });
-        let upkeep = upkeep(store.clone(), endpoint, turn.clone());
+        let mut upkeep = upkeep(shelf.clone(), endpoint, turn.clone());
+        upkeep.spawn(shelf.clone().run(sessions.clone()));
         Self {
             sessions,
-            store,
+            shelf,
             upgrades,
             turn,
             upkeep,
@@ -86,12 +82,10 @@ impl SignalHalf {
 
     /// What is counted only when somebody asks.
     pub(super) fn gauges(&self) -> impl Fn() + Send + Sync + use<> {
-        let (sessions, store) = (self.sessions.clone(), self.store.clone());
+        let (sessions, shelf) = (self.sessions.clone(), self.shelf.clone());
         let endpoint = self.upgrades.endpoint.clone();
         move || {
-            let snapshot = store.snapshot();
-            gauge!("relay_signal_sessions").set(count(snapshot.sessions));
-            gauge!("relay_signal_mailbox_bytes").set(count(snapshot.mailbox_bytes));
+            shelf.gauge();
             gauge!("relay_session_actors").set(count(sessions.alive()));
             gauge!("relay_signal_sockets_before_hello").set(count(endpoint.door.knocking()));
             gauge!("relay_signal_welcomed_sockets").set(endpoint.door.welcomed());
@@ -108,7 +102,8 @@ impl SignalHalf {
         instances: &Registry,
     ) -> Signaling {
         Signaling {
-            store: self.store.clone(),
+            store: self.shelf.store(),
+            durability: self.shelf.durability(),
             sessions: self.sessions.clone(),
             permits: Arc::new(instances.clone()),
             turn_for: config.signaling.turn_for,
@@ -135,13 +130,13 @@ impl SignalHalf {
     }
 }
 
-fn upkeep(store: Arc<MemorySessions>, endpoint: Arc<Endpoint>, turn: Arc<Turn>) -> JoinSet<()> {
+fn upkeep(shelf: Shelf, endpoint: Arc<Endpoint>, turn: Arc<Turn>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let mut turns = tokio::time::interval(SWEEP);
         loop {
             turns.tick().await;
-            store.sweep();
+            shelf.sweep();
             endpoint.door.clean(endpoint.clock.now());
             turn.clean(endpoint.clock.now());
         }

@@ -76,14 +76,6 @@ pub enum ConfigError {
         /// So much.
         whole_bytes: usize,
     },
-    /// A setting of a later version.
-    #[error("{name} is set, but {what} is not in this version: unset it")]
-    NotInThisVersion {
-        /// The setting.
-        name: &'static str,
-        /// What it would switch on.
-        what: &'static str,
-    },
     /// A default needs something that is not there.
     #[error("{name} is not set, and {problem}")]
     Missing {

@@ -87,7 +87,6 @@ impl Config {
 
     /// From sources that were opened before.
     pub fn from_sources(sources: &Sources<'_>) -> Result<Self, ConfigError> {
-        refuse_later_versions(sources)?;
         let allow_test = sources
             .parse(&setting::ALLOW_TEST_ENDPOINTS, value::switch)?
             .unwrap_or_default();
@@ -135,20 +134,6 @@ impl Config {
             Platform::Windows => self.wns.credential.as_ref().map(|_| ()).map_err(Clone::clone),
         }
     }
-}
-
-/// Settings that would change what the relay promises must not be ignored in silence.
-fn refuse_later_versions(sources: &Sources<'_>) -> Result<(), ConfigError> {
-    let later = [(setting::REDIS_URL, "sharing state between replicas through Redis")];
-    for (setting, what) in later {
-        if sources.get(&setting)?.is_some() {
-            return Err(ConfigError::NotInThisVersion {
-                name: setting.name,
-                what,
-            });
-        }
-    }
-    Ok(())
 }
 
 fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {

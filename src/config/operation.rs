@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use sovereign_relay_protocol::{limits as public_limits, redacted::Redacted};
 
 use super::{enrollment::parse_secret, error::ConfigError, setting, source::Sources, value};
-use crate::defaults;
+use crate::{defaults, store::redis::url::RedisUrl};
 
 /// Limits of instances where nothing else is set for one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,13 +73,16 @@ impl Timeouts {
 pub struct Storage {
     /// Folder of the embedded store. It may not exist yet.
     pub data_dir: PathBuf,
+    /// What replicas share. `None`: this is the only one.
+    pub redis: Option<RedisUrl>,
 }
 
 impl Storage {
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
         let named = sources.parse(&setting::DATA_DIR, |text| Ok(PathBuf::from(text)))?;
         let data_dir = named.or_else(system_data_dir).or_else(|| user_data_dir(sources));
-        data_dir.map(|data_dir| Self { data_dir }).ok_or(ConfigError::Missing {
+        let redis = sources.parse(&setting::REDIS_URL, RedisUrl::parse)?;
+        data_dir.map(|data_dir| Self { data_dir, redis }).ok_or(ConfigError::Missing {
             name: setting::DATA_DIR.name,
             problem: "neither /var/lib/sovereign-relay can be written nor is there a HOME to keep state in",
         })

@@ -251,7 +251,11 @@ settings! {
         "/var/lib/sovereign-relay if it can be written, else the user's state folder",
         "folder of the embedded store and of what the relay makes itself",
     );
-    REDIS_URL = secret("REDIS_URL", "embedded store", "not in this version: refused, so that nobody believes replicas share state");
+    REDIS_URL = secret(
+        "REDIS_URL",
+        "sessions in memory",
+        "Redis or Valkey that replicas share sessions in: redis://, redis+sentinel:// or redis+cluster://, rediss for TLS",
+    );
     ADMIN_LISTEN = plain("RELAY_ADMIN_LISTEN", "127.0.0.1:4003", "address and port of /metrics and the admin API");
     ADMIN_TOKEN = secret(
         "RELAY_ADMIN_TOKEN",

@@ -253,7 +253,6 @@ fn at_path(error: ConfigError, path: &Path) -> ConfigError {
         },
         other @ (ConfigError::Value { .. }
         | ConfigError::Conflict { .. }
-        | ConfigError::NotInThisVersion { .. }
         | ConfigError::Missing { .. }
         | ConfigError::BuiltIn { .. }
         | ConfigError::StopTooLong { .. }

@@ -3,7 +3,7 @@
 use actix_web::{HttpResponse, web::Data};
 use sovereign_relay_actors::ports::{Providers, PushProvider};
 use sovereign_relay_protocol::{
-    capabilities::{Capabilities, Durability, PerPlatform, PushLimits, Signaling},
+    capabilities::{Capabilities, PerPlatform, PushLimits, Signaling},
     envelope::{self, AlertTitles},
     limits,
     platform::{Environment, Platform},
@@ -50,7 +50,7 @@ fn provider_of(providers: &Providers, platform: Platform) -> &dyn PushProvider {
 fn signaling(services: &Services) -> Signaling {
     Signaling {
         subprotocols: vec![SUBPROTOCOL.to_owned()],
-        durability: Some(Durability::Memory),
+        durability: Some(services.signaling.durability),
         limits: Some(services.signaling.sessions.limits()),
     }
 }

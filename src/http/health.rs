@@ -22,6 +22,8 @@ pub struct Facts {
     pub any_platform: bool,
     /// Records can be read and written.
     pub store_works: bool,
+    /// Redis is configured and can't be reached.
+    pub redis_is_away: bool,
     /// Providers whose circuit breaker is open.
     pub unreachable_providers: Vec<&'static str>,
 }
@@ -116,13 +118,17 @@ fn missing(facts: &Facts) -> Vec<String> {
 fn troubles(facts: &Facts) -> Vec<String> {
     let store = (!facts.store_works)
         .then(|| "the store can't be used: nothing can be enrolled or revoked".to_owned());
+    let redis = facts
+        .redis_is_away
+        .then(|| "redis can't be reached: no session can be made, and no message is stored".to_owned());
     let platform =
         (!facts.any_platform).then(|| "no platform has credentials: only signaling is served".to_owned());
     let providers = facts
         .unreachable_providers
         .iter()
         .map(|name| format!("provider {name} does not answer"));
-    store.into_iter().chain(platform).chain(providers).collect()
+    let own = store.into_iter().chain(redis).chain(platform);
+    own.chain(providers).collect()
 }
 
 /// Whether the process answers
@@ -175,6 +181,7 @@ mod tests {
             enrollment_secret: true,
             any_platform: true,
             store_works: true,
+            redis_is_away: false,
             unreachable_providers: Vec::new(),
         }
     }
@@ -210,6 +217,11 @@ mod tests {
             ..well()
         };
         assert_eq!(judged(Phase::Serving, &store), (Status::Degraded, 200));
+        let redis = Facts {
+            redis_is_away: true,
+            ..well()
+        };
+        assert_eq!(judged(Phase::Serving, &redis), (Status::Degraded, 200));
         let provider = Facts {
             unreachable_providers: vec!["fcm"],
             ..well()

@@ -39,6 +39,7 @@ mod reload;
 mod replicas;
 mod runtime;
 mod sessions;
+mod shared_sessions;
 mod signaling;
 mod support;
 mod turn;

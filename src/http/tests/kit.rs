@@ -19,6 +19,7 @@ use sovereign_relay_actors::{
     session::{registry::Sessions, rules::SessionRules},
 };
 use sovereign_relay_protocol::{
+    capabilities::Durability,
     envelope::AlertTitles,
     id::InstanceId,
     platform::{Environment, Platform},
@@ -293,6 +294,7 @@ async fn services(
     let rules = SessionRules::default();
     let store = Arc::new(MemorySessions::new(setup.bounds, rules, clock.clone()));
     let signaling = Signaling {
+        durability: Durability::Memory,
         sessions: Sessions::start(1, store.clone(), rules, clock.clone()),
         store,
         permits: permits.clone(),

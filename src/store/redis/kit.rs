@@ -1,4 +1,4 @@
-//! Real Redis servers for tests: a process each, on a free loopback port, gone with its handle. A server's clock can be
+//! Real Redis servers for tests of this crate and of the whole relay: a process each, on a free loopback port, gone with its handle. A server's clock can be
 //! one that the test moves, by libfaketime (Debian: `faketime`), for all time in sessions is the server's.
 
 use std::{
@@ -13,8 +13,6 @@ use std::{
 
 use tempfile::TempDir;
 use time::{OffsetDateTime, macros::format_description};
-
-use super::url::RedisUrl;
 
 /// How often a port is chosen anew that somebody else took in the meantime.
 const TRIES: usize = 5;
@@ -65,8 +63,8 @@ impl Server {
         panic!("redis-server does not start: is it installed?");
     }
 
-    pub(crate) fn url(&self) -> RedisUrl {
-        RedisUrl::parse(&format!("redis://127.0.0.1:{}", self.port)).unwrap()
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
     }
 
     /// Ends the process at once. All data is gone.

@@ -15,6 +15,7 @@ use redis::{
     ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, RedisConnectionInfo,
     io::tcp::TcpSettings,
 };
+use sovereign_relay_protocol::redacted::Redacted;
 
 /// Where Sentinels listen unless the URL says otherwise.
 const SENTINEL_PORT: u16 = 26379;
@@ -24,6 +25,7 @@ const FORMS: &str = "must be redis://host:port, redis+sentinel://host:port,host:
 /// A parsed `REDIS_URL`. Holds a password, so its debug form says nothing.
 #[derive(Clone)]
 pub struct RedisUrl {
+    text: Redacted,
     pub(super) shape: Shape,
 }
 
@@ -59,9 +61,20 @@ impl RedisUrl {
             Some("cluster") if parts.path.is_empty() => Shape::Cluster(parts.infos(6379, None)?),
             Some(_) => return Err(FORMS.to_owned()),
         };
-        Ok(Self { shape })
+        Ok(Self {
+            text: Redacted::new(text),
+            shape,
+        })
     }
 }
+
+impl PartialEq for RedisUrl {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for RedisUrl {}
 
 impl fmt::Debug for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,6 +10,9 @@ pub mod in_process;
 pub mod log;
 pub mod peer;
 pub mod raw;
+#[path = "../../../src/store/redis/kit.rs"]
+#[allow(dead_code, reason = "frozen clocks are for the store's own tests")]
+pub mod redis;
 pub mod relay;
 pub mod sessions;
 pub mod turn_client;

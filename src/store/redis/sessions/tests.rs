@@ -60,7 +60,7 @@ impl Local for Nobody {
 impl Replica {
     async fn start(server: &Server) -> Self {
         let store = RedisSessions::new(
-            server.url(),
+            RedisUrl::parse(&server.url()).unwrap(),
             SessionBounds::default(),
             SessionRules::default(),
             Arc::new(SystemClock::new()),
