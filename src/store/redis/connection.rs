@@ -91,13 +91,6 @@ impl Redis {
         self.live.borrow().is_some()
     }
 
-    /// Returns when Redis is there.
-    #[cfg(test)]
-    pub(crate) async fn connected(&self) {
-        let mut live = self.live.subscribe();
-        live.wait_for(Option::is_some).await.unwrap();
-    }
-
     /// Runs a script, which is sent along where the server doesn't know it.
     pub(crate) async fn run<T: FromRedisValue>(
         &self,

@@ -21,10 +21,56 @@ const LOOKS: usize = 1000;
 /// When hand-moved clocks begin, in milliseconds.
 const BEGIN: u64 = 1_800_000_000_000;
 
+/// Three masters that share the slots of a Cluster.
+pub(crate) struct Cluster {
+    nodes: Vec<Server>,
+}
+
+impl Cluster {
+    pub(crate) fn start() -> Self {
+        let cluster = Self {
+            nodes: (0..3).map(|_| Server::start_with(Shape::Node)).collect(),
+        };
+        let places = cluster.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port));
+        let created = Command::new("redis-cli")
+            .args(["--cluster", "create", "--cluster-yes"])
+            .args(places)
+            .output()
+            .unwrap();
+        assert!(created.status.success(), "{created:?}");
+        for node in &cluster.nodes {
+            node.until("cluster_state:ok", &["CLUSTER", "INFO"]);
+        }
+        cluster
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let places = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port));
+        format!("redis+cluster://{}", places.collect::<Vec<_>>().join(","))
+    }
+
+    pub(crate) fn nodes(&self) -> &[Server] {
+        &self.nodes
+    }
+}
+
+/// How a server is started.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// By itself, with the system's clock.
+    Single,
+    /// By itself, with a clock that stands still.
+    Frozen,
+    /// As a part of a Cluster.
+    Node,
+}
+
 /// A running server.
 pub(crate) struct Server {
     child: Option<Child>,
     port: u16,
+    /// Where nodes of a Cluster talk.
+    bus: Option<u16>,
     directory: TempDir,
     clock: Option<Clock>,
 }
@@ -38,21 +84,22 @@ struct Clock {
 impl Server {
     /// With the system's clock.
     pub(crate) fn start() -> Self {
-        Self::start_with(None)
+        Self::start_with(Shape::Single)
     }
 
     /// With a clock that stands still.
     pub(crate) fn start_frozen() -> Self {
-        Self::start_with(Some(BEGIN))
+        Self::start_with(Shape::Frozen)
     }
 
-    fn start_with(begin: Option<u64>) -> Self {
+    fn start_with(shape: Shape) -> Self {
         for _ in 0..TRIES {
             let directory = TempDir::new().unwrap();
-            let clock = begin.map(|begin| Clock::new(directory.path(), begin));
+            let clock = matches!(shape, Shape::Frozen).then(|| Clock::new(directory.path(), BEGIN));
             let mut server = Self {
                 child: None,
                 port: free_port(),
+                bus: matches!(shape, Shape::Node).then(free_port),
                 directory,
                 clock,
             };
@@ -86,6 +133,22 @@ impl Server {
         self.clock.as_ref().unwrap().pass(time);
     }
 
+    /// Waits until the server says something in answer to a command.
+    fn until(&self, word: &str, command: &[&str]) {
+        for _ in 0..LOOKS {
+            let answer = Command::new("redis-cli")
+                .args(["-p", &self.port.to_string()])
+                .args(command)
+                .output()
+                .unwrap();
+            if String::from_utf8_lossy(&answer.stdout).contains(word) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("in vain: {word}");
+    }
+
     fn launch(&mut self) -> bool {
         let mut command = Command::new("redis-server");
         command
@@ -94,6 +157,11 @@ impl Server {
             .arg(self.directory.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        if let Some(bus) = self.bus {
+            command
+                .args(["--cluster-enabled", "yes"])
+                .args(["--cluster-port", &bus.to_string()]);
+        }
         if let Some(clock) = &self.clock {
             clock.give_to(&mut command);
         }

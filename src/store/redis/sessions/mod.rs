@@ -17,7 +17,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -81,6 +81,8 @@ struct Shared {
     bounds: SessionBounds,
     clock: Arc<dyn Clock>,
     ledger: Ledger,
+    /// Whether the others know of this replica. Before that it takes no slot: nobody would notice its death.
+    is_known: AtomicBool,
     /// The slots that connections of this replica have.
     holdings: DashMap<(SessionId, Slot), Holding>,
     /// Slots elsewhere that something waits for, and for how many seconds they have been known.
@@ -119,6 +121,7 @@ impl RedisSessions {
             bounds,
             clock,
             ledger: Ledger::new(bounds),
+            is_known: AtomicBool::new(false),
             holdings: DashMap::new(),
             unconfirmed: DashMap::new(),
             dead: ArcSwap::default(),

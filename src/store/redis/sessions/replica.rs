@@ -9,7 +9,10 @@
 //! A replica that was not heard of for [`LEASE`] is dead for the others: its connections are told to be away. While
 //! Redis can't be reached nobody is heard of, so for as long after that no one is thought dead.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures_util::{
     StreamExt as _,
@@ -141,7 +144,7 @@ impl Shared {
     }
 
     /// Says that this replica lives, and hears of the others: those that are dead, and how long ago they weren't.
-    async fn renew(&self) -> Result<Vec<(String, String)>, StoreError> {
+    pub(super) async fn renew(&self) -> Result<Vec<(String, String)>, StoreError> {
         let mut script = self.scripts.renew.key("relay:{replicas}:heard");
         script.key("relay:{replicas}:waiting");
         let forgotten = Duration::from_secs(u64::from(SESSION_SECONDS_MAX)) + LEASE;
@@ -151,12 +154,13 @@ impl Shared {
             .arg(super::millis(LEASE))
             .arg(super::millis(forgotten));
         let (dead, waiting): (Vec<(String, String)>, Vec<String>) = self.redis.run(&script).await?;
+        self.is_known.store(true, Ordering::Relaxed);
         self.ledger.hear(waiting.iter().map(String::as_str));
         Ok(dead)
     }
 
     /// Who is dead changes what peers are told.
-    fn bury(&self, dead: Vec<(String, String)>, local: &dyn Local) {
+    pub(super) fn bury(&self, dead: Vec<(String, String)>, local: &dyn Local) {
         let before = self.dead.load();
         let known = before.split_terminator(',').filter_map(|part| part.split_once(':'));
         let is_same = known
@@ -170,7 +174,7 @@ impl Shared {
     }
 
     /// Something published can be lost on its way: a receiver is woken until it took everything, or is gone.
-    async fn wake_again(&self) {
+    pub(super) async fn wake_again(&self) {
         let mut due = Vec::new();
         for mut entry in self.unconfirmed.iter_mut() {
             *entry += 1;

@@ -1,6 +1,6 @@
 //! Who has a slot, and what its peer is told.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use sovereign_relay_actors::{
     ports::StoreError,
@@ -24,6 +24,9 @@ use super::{
 
 impl Shared {
     pub(super) async fn bind(&self, id: SessionId, bind: Bind) -> Result<Bound, BindRefusal> {
+        if !self.is_known.load(Ordering::Relaxed) {
+            self.renew().await.map_err(Gone::from)?;
+        }
         let mut script = on(&self.scripts.bind, id);
         script
             .arg(bind.slot.as_str())
