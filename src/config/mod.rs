@@ -160,6 +160,10 @@ fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
         !config.admin.listen.ip().is_loopback(),
         "RELAY_ADMIN_LISTEN is not a loopback address: /metrics is open to whoever reaches it",
     );
+    warn_if(
+        config.storage.redis.is_some(),
+        "REDIS_URL shares sessions: enrollments, revocations and limits are each replica's own in this version",
+    );
     for name in sources.exposed_secrets() {
         warnings.push(format!(
             "{name} stands on the command line, where every process can read it: use {name}_FILE"

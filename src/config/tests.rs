@@ -224,7 +224,10 @@ fn every_bad_value_is_told_in_one_line_that_names_it() {
 #[test]
 fn a_redis_url_that_is_none_is_refused_without_its_password() {
     let error = refusal_of("REDIS_URL", "http://user:password@host");
-    assert!(error.contains("redis://") && !error.contains("password"), "{error}");
+    assert!(
+        error.contains("redis://") && !error.contains("password"),
+        "{error}"
+    );
 }
 
 #[test]

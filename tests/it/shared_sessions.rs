@@ -26,7 +26,10 @@ struct Place {
 
 impl Place {
     async fn of(replicas: usize) -> Self {
-        let redis = Server::start();
+        Self::with(Server::start(), replicas).await
+    }
+
+    async fn with(redis: Server, replicas: usize) -> Self {
         let replicas = join_all((0..replicas).map(|_| replica(&redis))).await;
         let instance = replicas[0].enroll().await;
         let session = replicas[0].open_session(&instance).await;
@@ -64,11 +67,18 @@ async fn replica(redis: &Server) -> Relay {
 }
 
 async fn is_ready(relay: &Relay) {
-    until("redis is there", async || !readiness(relay).await.contains("redis")).await;
+    until("redis is there", async || {
+        !readiness(relay).await.contains("redis")
+    })
+    .await;
 }
 
 async fn readiness(relay: &Relay) -> String {
-    let answer = relay.request(reqwest::Method::GET, "/readyz").send().await.unwrap();
+    let answer = relay
+        .request(reqwest::Method::GET, "/readyz")
+        .send()
+        .await
+        .unwrap();
     assert_eq!(answer.status(), 200);
     answer.text().await.unwrap()
 }
@@ -104,7 +114,12 @@ async fn a_takeover_on_another_replica_closes_the_old_connection_and_the_peer_se
     assert_eq!(welcome["gen"], 1);
     assert_eq!(old.end().await, REPLACED);
     let frames = b.so_far().await;
-    assert!(frames.iter().all(|frame| frame["t"] != "peer" || frame["state"] == "online"), "{frames:?}");
+    assert!(
+        frames
+            .iter()
+            .all(|frame| frame["t"] != "peer" || frame["state"] == "online"),
+        "{frames:?}"
+    );
     new.message(1, "still here").await;
     assert_eq!(b.next_of("msg").await["d"], "still here");
 }
@@ -125,13 +140,19 @@ async fn messages_of_a_peer_that_hops_between_three_replicas_arrive_in_order() {
             a.stored(n).await;
         } else {
             let message = b.next_of("msg").await;
-            assert_eq!((&message["seq"], &message["d"]), (&json!(expected), &json!(expected.to_string())));
+            assert_eq!(
+                (&message["seq"], &message["d"]),
+                (&json!(expected), &json!(expected.to_string()))
+            );
             expected += 1;
         }
         drop(a);
         while expected <= n {
             let message = b.next_of("msg").await;
-            assert_eq!((&message["seq"], &message["d"]), (&json!(expected), &json!(expected.to_string())));
+            assert_eq!(
+                (&message["seq"], &message["d"]),
+                (&json!(expected), &json!(expected.to_string()))
+            );
             expected += 1;
         }
     }
@@ -141,7 +162,9 @@ async fn messages_of_a_peer_that_hops_between_three_replicas_arrive_in_order() {
 async fn a_session_that_is_deleted_on_one_replica_is_over_on_the_other() {
     let place = Place::of(2).await;
     let (mut b, _) = place.join(1, "b", load(2)).await;
-    let deleted = place.replicas[0].delete_session(&place.instance, &place.session).await;
+    let deleted = place.replicas[0]
+        .delete_session(&place.instance, &place.session)
+        .await;
     assert_eq!(deleted.status, 204);
     assert_eq!(b.end().await, OVER);
     assert_eq!(place.at(1).refusal("b", resume(2, 2, 0)).await, 4404);
@@ -175,7 +198,10 @@ async fn while_redis_is_away_nothing_is_acknowledged_and_sessions_are_refused_bu
     until("degraded", async || readiness(relay).await.contains("redis")).await;
     a.message(1, "not now").await;
     let refused = a.next().await;
-    assert_eq!((&refused["t"], &refused["code"], &refused["n"]), (&json!("err"), &json!("unavailable"), &json!(1)));
+    assert_eq!(
+        (&refused["t"], &refused["code"], &refused["n"]),
+        (&json!("err"), &json!("unavailable"), &json!(1))
+    );
     let request = relay.session_request(&place.instance, &json!({}));
     assert_eq!(request.send().await.unwrap().status(), 503);
 
@@ -185,4 +211,39 @@ async fn while_redis_is_away_nothing_is_acknowledged_and_sessions_are_refused_bu
     is_ready(relay).await;
     let session = relay.open_session(&place.instance).await;
     session.join("a", load(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_redis_refused_while_it_was_away_flows_afterwards_on_the_same_sockets() {
+    const MESSAGES: u64 = 20;
+    let mut place = Place::with(Server::start_kept(), 2).await;
+    let (mut a, _) = place.join(0, "a", load(1)).await;
+    let (mut b, _) = place.join(1, "b", load(2)).await;
+    a.message(1, "1").await;
+    a.stored(1).await;
+    assert_eq!(b.next_of("msg").await["d"], "1");
+    place.redis.kill();
+    a.messages(2..=MESSAGES).await;
+    let refused = a.next_of("err").await;
+    assert_eq!(
+        (&refused["code"], &refused["n"]),
+        (&json!("unavailable"), &json!(2))
+    );
+    for replica in &place.replicas {
+        until("degraded", async || readiness(replica).await.contains("redis")).await;
+    }
+    place.redis.restart();
+    for replica in &place.replicas {
+        is_ready(replica).await;
+    }
+    // What the relay asks for: again from the one that was refused.
+    a.messages(2..=MESSAGES).await;
+    a.stored(MESSAGES).await;
+    for n in 2..=MESSAGES {
+        let message = b.next_of("msg").await;
+        assert_eq!(
+            (&message["seq"], &message["d"]),
+            (&json!(n), &json!(n.to_string()))
+        );
+    }
 }

@@ -231,7 +231,11 @@ impl Wire {
             Shape::Single(info) => {
                 let client = Client::open(info.clone())?;
                 let config = config.set_push_sender(listener);
-                Self::Single(client.get_multiplexed_async_connection_with_config(&config).await?)
+                Self::Single(
+                    client
+                        .get_multiplexed_async_connection_with_config(&config)
+                        .await?,
+                )
             }
             Shape::Sentinel {
                 sentinels,

@@ -31,7 +31,10 @@ impl Cluster {
         let cluster = Self {
             nodes: (0..3).map(|_| Server::start_with(Shape::Node)).collect(),
         };
-        let places = cluster.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port));
+        let places = cluster
+            .nodes
+            .iter()
+            .map(|node| format!("127.0.0.1:{}", node.port));
         let created = Command::new("redis-cli")
             .args(["--cluster", "create", "--cluster-yes"])
             .args(places)
@@ -54,6 +57,32 @@ impl Cluster {
     }
 }
 
+/// A master with a replica, and a Sentinel that makes the replica the master when the other dies.
+pub(crate) struct Watched {
+    pub(crate) master: Server,
+    _replica: Server,
+    sentinel: Server,
+}
+
+impl Watched {
+    pub(crate) fn start() -> Self {
+        let master = Server::start();
+        let replica = Server::start_with(Shape::ReplicaOf(master.port));
+        replica.until("master_link_status:up", &["INFO", "replication"]);
+        let sentinel = Server::start_with(Shape::Sentinel(master.port));
+        sentinel.until("127.0.0.1", &["SENTINEL", "REPLICAS", "main"]);
+        Self {
+            master,
+            _replica: replica,
+            sentinel,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis+sentinel://127.0.0.1:{}/main", self.sentinel.port)
+    }
+}
+
 /// How a server is started.
 #[derive(Clone, Copy)]
 enum Shape {
@@ -63,14 +92,21 @@ enum Shape {
     Frozen,
     /// As a part of a Cluster.
     Node,
+    /// With a file that holds every write, so that a restart loses nothing.
+    Kept,
+    /// With what the server of this port has.
+    ReplicaOf(u16),
+    /// A Sentinel that watches the server of this port.
+    Sentinel(u16),
 }
 
 /// A running server.
 pub(crate) struct Server {
     child: Option<Child>,
     port: u16,
+    shape: Shape,
     /// Where nodes of a Cluster talk.
-    bus: Option<u16>,
+    bus: u16,
     directory: TempDir,
     clock: Option<Clock>,
 }
@@ -99,7 +135,8 @@ impl Server {
             let mut server = Self {
                 child: None,
                 port: free_port(),
-                bus: matches!(shape, Shape::Node).then(free_port),
+                shape,
+                bus: free_port(),
                 directory,
                 clock,
             };
@@ -108,6 +145,11 @@ impl Server {
             }
         }
         panic!("redis-server does not start: is it installed?");
+    }
+
+    /// One that has everything again after a restart.
+    pub(crate) fn start_kept() -> Self {
+        Self::start_with(Shape::Kept)
     }
 
     pub(crate) fn url(&self) -> String {
@@ -149,18 +191,42 @@ impl Server {
         panic!("in vain: {word}");
     }
 
+    /// A file, for a Sentinel writes into its own.
+    fn configuration(&self) -> PathBuf {
+        let file = self.directory.path().join("redis.conf");
+        let own = match self.shape {
+            Shape::Single | Shape::Frozen => String::new(),
+            Shape::Node => format!("cluster-enabled yes\ncluster-port {}", self.bus),
+            Shape::Kept => "appendonly yes\nappendfsync always".to_owned(),
+            Shape::ReplicaOf(port) => format!("replicaof 127.0.0.1 {port}"),
+            Shape::Sentinel(port) => format!(
+                "sentinel monitor main 127.0.0.1 {port} 1\nsentinel down-after-milliseconds main 500\n\
+                 sentinel failover-timeout main 3000"
+            ),
+        };
+        let place = format!(
+            "port {}\nbind 127.0.0.1\nloglevel warning\ndir {}",
+            self.port,
+            self.directory.path().display()
+        );
+        let data = "save \"\"\nrepl-diskless-sync-delay 0";
+        let data = if matches!(self.shape, Shape::Sentinel(_)) {
+            ""
+        } else {
+            data
+        };
+        fs::write(&file, [&place, data, &own, ""].join("\n")).unwrap();
+        file
+    }
+
     fn launch(&mut self) -> bool {
         let mut command = Command::new("redis-server");
         command
-            .args(["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"])
-            .args(["--port", &self.port.to_string(), "--loglevel", "warning", "--dir"])
-            .arg(self.directory.path())
+            .arg(self.configuration())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        if let Some(bus) = self.bus {
-            command
-                .args(["--cluster-enabled", "yes"])
-                .args(["--cluster-port", &bus.to_string()]);
+        if matches!(self.shape, Shape::Sentinel(_)) {
+            command.arg("--sentinel");
         }
         if let Some(clock) = &self.clock {
             clock.give_to(&mut command);
@@ -201,9 +267,8 @@ impl Clock {
         let millis = self.millis.fetch_add(time, Ordering::SeqCst) + time;
         // In the middle of the millisecond, for libfaketime counts in floating point.
         let nanos = i128::from(millis) * 1_000_000 + 500_000;
-        let format = format_description!(
-            "[year]-[month]-[day] [hour]:[minute]:[second].[subsecond digits:6]"
-        );
+        let format =
+            format_description!("[year]-[month]-[day] [hour]:[minute]:[second].[subsecond digits:6]");
         let text = OffsetDateTime::from_unix_timestamp_nanos(nanos)
             .unwrap()
             .format(format)

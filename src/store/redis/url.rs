@@ -119,7 +119,11 @@ impl<'a> Parts<'a> {
     fn info(&self, host: &str, port: u16, database: Option<&str>) -> Result<ConnectionInfo, String> {
         let login = self.login.map_or(String::new(), |login| format!("{login}@"));
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
-        let port = if has_port { String::new() } else { format!(":{port}") };
+        let port = if has_port {
+            String::new()
+        } else {
+            format!(":{port}")
+        };
         let database = database.map_or(String::new(), |database| format!("/{database}"));
         let url = format!("{}://{login}{host}{port}{database}", self.scheme);
         let info = url.into_connection_info().map_err(|_| FORMS.to_owned())?;
@@ -175,15 +179,27 @@ mod tests {
         let Shape::Single(info) = &single.shape else {
             panic!("one server")
         };
-        assert_eq!((info.redis_settings().password(), info.redis_settings().db()), (Some("p@ss"), 3));
+        assert_eq!(
+            (info.redis_settings().password(), info.redis_settings().db()),
+            (Some("p@ss"), 3)
+        );
         assert!(info.tcp_settings().nodelay());
 
         let sentinel = RedisUrl::parse("rediss+sentinel://me:secret@one,two:5,[::1]:6/main/2").unwrap();
         assert_eq!(addresses(&sentinel), ["one:26379", "two:5", "::1:6"]);
-        let Shape::Sentinel { master, settings, tls, .. } = &sentinel.shape else {
+        let Shape::Sentinel {
+            master,
+            settings,
+            tls,
+            ..
+        } = &sentinel.shape
+        else {
             panic!("sentinels")
         };
-        assert_eq!((master.as_str(), settings.username(), settings.db(), *tls), ("main", Some("me"), 2, true));
+        assert_eq!(
+            (master.as_str(), settings.username(), settings.db(), *tls),
+            ("main", Some("me"), 2, true)
+        );
 
         let cluster = RedisUrl::parse("valkey+cluster://one:7000,two").unwrap();
         assert_eq!(addresses(&cluster), ["one:7000", "two:6379"]);

@@ -141,7 +141,10 @@ impl Books {
     }
 
     fn instances(&self) -> usize {
-        let elsewhere = self.others.keys().filter(|instance| !self.own.contains_key(instance));
+        let elsewhere = self
+            .others
+            .keys()
+            .filter(|instance| !self.own.contains_key(instance));
         self.own.len() + elsewhere.count()
     }
 }
@@ -212,7 +215,10 @@ mod tests {
     fn when_all_is_full_the_heaviest_are_refused_first() {
         let ledger = ledger();
         ledger.note(mailbox(1), instance(1), 500, END);
-        ledger.hear([format!("{}:450,{}:50", instance(2), instance(3)).as_str(), "nonsense:,x:1,"]);
+        ledger.hear([
+            format!("{}:450,{}:50", instance(2), instance(3)).as_str(),
+            "nonsense:,x:1,",
+        ]);
         assert!(ledger.is_full());
         assert!(!ledger.has_room(instance(2), 1) && ledger.has_room(instance(3), 250));
         assert!(!ledger.has_room(instance(3), 251), "the hard bound");

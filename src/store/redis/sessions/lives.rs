@@ -58,8 +58,12 @@ impl Shared {
         };
         match &creation {
             // It was counted for the life that was asked for.
-            Creation::Joined(place) if listed == Listed::New => self.relist(new.instance, new.id, place).await,
-            Creation::Made(place) if listed == Listed::There => self.relist(new.instance, new.id, place).await,
+            Creation::Joined(place) if listed == Listed::New => {
+                self.relist(new.instance, new.id, place).await
+            }
+            Creation::Made(place) if listed == Listed::There => {
+                self.relist(new.instance, new.id, place).await
+            }
             Creation::Made(_) | Creation::Joined(_) => {}
             Creation::Full | Creation::Conflict | Creation::TooMany | Creation::Overloaded => {
                 if listed == Listed::New {

@@ -62,7 +62,13 @@ impl Shared {
         }
     }
 
-    pub(super) async fn trim(&self, id: SessionId, slot: Slot, epoch: u64, seq: u64) -> Result<Trimmed, Gone> {
+    pub(super) async fn trim(
+        &self,
+        id: SessionId,
+        slot: Slot,
+        epoch: u64,
+        seq: u64,
+    ) -> Result<Trimmed, Gone> {
         let mut script = on(&self.scripts.trim, id);
         script.arg(slot.as_str()).arg(epoch).arg(exact(seq));
         let (word, mut reply) = self.ask(&script).await?;

@@ -162,7 +162,9 @@ impl Shared {
     /// Who is dead changes what peers are told.
     pub(super) fn bury(&self, dead: Vec<(String, String)>, local: &dyn Local) {
         let before = self.dead.load();
-        let known = before.split_terminator(',').filter_map(|part| part.split_once(':'));
+        let known = before
+            .split_terminator(',')
+            .filter_map(|part| part.split_once(':'));
         let is_same = known
             .map(|(replica, _)| replica)
             .eq(dead.iter().map(|(replica, _)| replica.as_str()));

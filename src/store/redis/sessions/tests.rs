@@ -10,7 +10,7 @@ use crate::{
     clock::SystemClock,
     entropy::SystemEntropy,
     store::{
-        redis::kit::{Cluster, Server},
+        redis::kit::{Cluster, Server, Watched},
         sessions::contract::{Opened, Passing, session_store_contract},
     },
 };
@@ -182,10 +182,18 @@ fn numbered(number: u8) -> NewSession {
 async fn keys(url: &str) -> Vec<(String, i64)> {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let names: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+    let names: Vec<String> = redis::cmd("KEYS")
+        .arg("*")
+        .query_async(&mut connection)
+        .await
+        .unwrap();
     let mut keys = Vec::new();
     for name in names {
-        let left = redis::cmd("PTTL").arg(&name).query_async(&mut connection).await.unwrap();
+        let left = redis::cmd("PTTL")
+            .arg(&name)
+            .query_async(&mut connection)
+            .await
+            .unwrap();
         keys.push((name, left));
     }
     keys
@@ -195,7 +203,11 @@ async fn command(url: &str, words: &[&str]) {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let (name, rest) = words.split_first().unwrap();
-    redis::cmd(name).arg(rest).exec_async(&mut connection).await.unwrap();
+    redis::cmd(name)
+        .arg(rest)
+        .exec_async(&mut connection)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -222,7 +234,11 @@ async fn peers_on_one_replica_publish_nothing() {
     let a = replica.bind(Slot::A, 1, 1).await.epoch;
     replica.bind(Slot::B, 2, 1).await;
     replica.append(Slot::A, a, 1).await.unwrap();
-    replica.store.unbind(ID, Slot::A, a, Departure::Lost).await.unwrap();
+    replica
+        .store
+        .unbind(ID, Slot::A, a, Departure::Lost)
+        .await
+        .unwrap();
     // Published before the removal's own news, had there been any.
     assert!(replica.store.remove(ID, INSTANCE).await.unwrap());
     assert_eq!(*replica.told.news.lock().unwrap(), []);
@@ -273,7 +289,11 @@ async fn a_replica_that_was_not_heard_of_for_5_s_is_dead_and_its_peers_are_away_
         one.beats().await;
         let presence = seen().await;
         let changes_in = changes_in.map(Duration::from_millis);
-        assert_eq!((presence.told.state, presence.changes_in), (state, changes_in), "{passes}");
+        assert_eq!(
+            (presence.told.state, presence.changes_in),
+            (state, changes_in),
+            "{passes}"
+        );
     }
     // It was only slow, and nobody took its slot.
     other.beats().await;
@@ -317,7 +337,10 @@ async fn every_key_has_an_end_and_none_is_left_of_a_session_that_is_over() {
     server.pass(Duration::from_secs(121));
     assert!(matches!(one.append(Slot::A, a, 5).await, Err(Gone::NoSession)));
     let left = keys(&server.url()).await;
-    assert!(left.iter().all(|(name, _)| !name.contains(&ID.to_string())), "{left:?}");
+    assert!(
+        left.iter().all(|(name, _)| !name.contains(&ID.to_string())),
+        "{left:?}"
+    );
 }
 
 #[tokio::test]
@@ -338,7 +361,10 @@ async fn while_the_server_is_away_nothing_is_known_and_after_its_restart_without
     let away = async || matches!(one.append(Slot::A, a, 1).await, Err(Gone::Unavailable(_)));
     assert!(away().await && away().await);
     assert!(one.store.create(asked()).await.is_err());
-    assert!(matches!(one.store.peer(ID, Slot::A).await, Err(Gone::Unavailable(_))));
+    assert!(matches!(
+        one.store.peer(ID, Slot::A).await,
+        Err(Gone::Unavailable(_))
+    ));
     one.told.forget();
     server.restart();
     one.told.hears(News::Missed).await;
@@ -353,7 +379,11 @@ async fn a_connection_that_was_cut_is_made_again_and_says_that_news_were_missed(
     let server = Server::start();
     let (one, a, other, b) = pair(&server).await;
     other.told.forget();
-    command(&server.url(), &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
+    command(
+        &server.url(),
+        &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+    )
+    .await;
     command(&server.url(), &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
     for replica in [&one, &other] {
         replica.told.hears(News::Missed).await;
@@ -381,15 +411,45 @@ async fn in_a_cluster_sessions_lie_on_all_nodes_and_replicas_hear_each_other() {
         };
         let a = one.store.bind(new.id, bind(Slot::A, 1)).await.unwrap().epoch;
         let b = other.store.bind(new.id, bind(Slot::B, 2)).await.unwrap().epoch;
-        let appended = one.store.append(new.id, Slot::A, a, 1, Opaque::new("hello")).await;
+        let appended = one
+            .store
+            .append(new.id, Slot::A, a, 1, Opaque::new("hello"))
+            .await;
         assert_eq!(appended.unwrap(), Appended::Stored);
         other.told.hears(News::Mail(new.id, Slot::B)).await;
-        assert_eq!(other.store.read(new.id, Slot::B, b, 0, 99).await.unwrap().len(), 1);
+        assert_eq!(
+            other.store.read(new.id, Slot::B, b, 0, 99).await.unwrap().len(),
+            1
+        );
     }
     for node in cluster.nodes() {
         let sessions = keys(&node.url()).await;
-        assert!(sessions.iter().any(|(name, left)| name.contains("session:") && *left > 0));
+        assert!(
+            sessions
+                .iter()
+                .any(|(name, left)| name.contains("session:") && *left > 0)
+        );
     }
     assert!(other.store.remove(numbered(3).id, INSTANCE).await.unwrap());
     assert_eq!(*one.told.ended.lock().unwrap(), [numbered(3).id]);
+}
+
+#[tokio::test]
+async fn when_the_master_dies_sentinels_lead_to_the_next_one_with_all_that_it_had() {
+    let mut watched = Watched::start();
+    let one = Replica::start_at(&watched.url()).await;
+    one.make().await;
+    let a = one.bind(Slot::A, 1, 1).await.epoch;
+    assert_eq!(one.append(Slot::A, a, 1).await.unwrap(), Appended::Stored);
+    command(&watched.master.url(), &["WAIT", "1", "30000"]).await;
+    one.told.forget();
+    watched.master.kill();
+    assert!(matches!(
+        one.append(Slot::A, a, 2).await,
+        Err(Gone::Unavailable(_))
+    ));
+    one.told.hears(News::Missed).await;
+    assert_eq!(one.append(Slot::A, a, 2).await.unwrap(), Appended::Stored);
+    let b = one.bind(Slot::B, 2, 1).await.epoch;
+    assert_eq!(one.read(Slot::B, b).await, 2);
 }
