@@ -13,4 +13,5 @@ pub mod sessions;
 pub mod url;
 
 #[cfg(test)]
+#[allow(dead_code, reason = "parts of it are for tests of the whole relay")]
 pub(crate) mod kit;
