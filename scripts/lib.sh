@@ -95,6 +95,18 @@ need_coturn() {
   fi
 }
 
+# Sessions that replicas share are tested with real Redis servers, some of whose clocks the tests move.
+need_redis() {
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    command -v redis-server >/dev/null || step "installing Redis" install_package redis-server
+    command -v faketime >/dev/null || step "installing faketime" install_package faketime
+  fi
+  if ! command -v redis-server >/dev/null || ! command -v faketime >/dev/null; then
+    echo "redis-server and faketime are needed for the tests of shared sessions" >&2
+    exit 1
+  fi
+}
+
 # One more has two tabs of a real browser connect.
 need_browser() {
   if ! find_browser && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{
     answer::Instance,
     peer::{Peer, load, resume},
-    redis::Server,
+    redis::{PASSWORD, Server},
     relay::{Relay, RelayOptions},
     sessions::Made,
     until,
@@ -246,4 +246,28 @@ async fn what_redis_refused_while_it_was_away_flows_afterwards_on_the_same_socke
             (&json!(n), &json!(n.to_string()))
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_redis_is_reached_by_tls_and_its_password_is_in_no_log() {
+    let redis = Server::start_locked();
+    let options = RelayOptions::new()
+        .set("REDIS_URL", redis.url())
+        .set("RELAY_LOG", "debug")
+        .set("SSL_CERT_FILE", redis.certificate().display().to_string());
+    let relay = Relay::start(options).await;
+    is_ready(&relay).await;
+    let instance = relay.enroll().await;
+    let session = relay.open_session(&instance).await;
+    session.join("a", load(1)).await;
+    assert!(!relay.log().contains(PASSWORD));
+
+    let wrong = redis.url().replace(PASSWORD, "not-the-password");
+    let options = RelayOptions::new()
+        .set("REDIS_URL", wrong)
+        .set("SSL_CERT_FILE", redis.certificate().display().to_string());
+    let mut relay = Relay::start(options).await;
+    let line = relay.logged("redis can't be reached").await;
+    assert!(line.contains("authentication failed"), "{line}");
+    assert!(!relay.log().contains("not-the-password"));
 }

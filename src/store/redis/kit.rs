@@ -14,6 +14,8 @@ use std::{
 use tempfile::TempDir;
 use time::{OffsetDateTime, macros::format_description};
 
+/// Of a locked server.
+pub(crate) const PASSWORD: &str = "hunter2-hunter2";
 /// How often a port is chosen anew that somebody else took in the meantime.
 const TRIES: usize = 5;
 /// A server listens within this many looks, 10 ms apart.
@@ -94,6 +96,8 @@ enum Shape {
     Node,
     /// With a file that holds every write, so that a restart loses nothing.
     Kept,
+    /// By TLS only, and for who knows the password.
+    Locked,
     /// With what the server of this port has.
     ReplicaOf(u16),
     /// A Sentinel that watches the server of this port.
@@ -152,7 +156,20 @@ impl Server {
         Self::start_with(Shape::Kept)
     }
 
+    /// One that speaks TLS and wants [`PASSWORD`].
+    pub(crate) fn start_locked() -> Self {
+        Self::start_with(Shape::Locked)
+    }
+
+    /// The certificate of a locked server, its own authority.
+    pub(crate) fn certificate(&self) -> PathBuf {
+        self.directory.path().join("certificate.pem")
+    }
+
     pub(crate) fn url(&self) -> String {
+        if matches!(self.shape, Shape::Locked) {
+            return format!("rediss://:{PASSWORD}@127.0.0.1:{}", self.port);
+        }
         format!("redis://127.0.0.1:{}", self.port)
     }
 
@@ -198,6 +215,7 @@ impl Server {
             Shape::Single | Shape::Frozen => String::new(),
             Shape::Node => format!("cluster-enabled yes\ncluster-port {}", self.bus),
             Shape::Kept => "appendonly yes\nappendfsync always".to_owned(),
+            Shape::Locked => self.lock(),
             Shape::ReplicaOf(port) => format!("replicaof 127.0.0.1 {port}"),
             Shape::Sentinel(port) => format!(
                 "sentinel monitor main 127.0.0.1 {port} 1\nsentinel down-after-milliseconds main 500\n\
@@ -217,6 +235,20 @@ impl Server {
         };
         fs::write(&file, [&place, data, &own, ""].join("\n")).unwrap();
         file
+    }
+
+    fn lock(&self) -> String {
+        let own = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = self.directory.path().join("key.pem");
+        fs::write(self.certificate(), own.cert.pem()).unwrap();
+        fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+        let certificate = self.certificate().display().to_string();
+        format!(
+            "port 0\ntls-port {}\ntls-auth-clients no\ntls-ca-cert-file {certificate}\n\
+             tls-cert-file {certificate}\ntls-key-file {}\nrequirepass {PASSWORD}",
+            self.port,
+            key.display()
+        )
     }
 
     fn launch(&mut self) -> bool {
