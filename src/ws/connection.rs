@@ -13,7 +13,7 @@
 //! Invariant: however it ends, its link falls silent ([`Voice`]) once nothing of a message is written any more, and only
 //! then its slot is given back ([`Held`]). So whoever ends a session knows of every connection that may still write.
 
-use std::{future::pending, io, rc::Rc, sync::Arc, time::Duration};
+use std::{future::pending, rc::Rc, sync::Arc, time::Duration};
 
 use actix_http::ws::Message;
 use bytes::Bytes;
@@ -113,6 +113,8 @@ struct Connection<'a> {
     heartbeat: Heartbeat,
     leaves: Option<Duration>,
     iced: Option<Duration>,
+    /// Whether messages are queued that the client has not taken.
+    has_messages: bool,
     // Dropped in this order: silent first, then the slot is given back, which the futures hold too.
     voice: Voice,
     answer: Option<LocalBoxFuture<'static, Result<(), CloseCode>>>,
@@ -150,6 +152,7 @@ impl<'a> Connection<'a> {
             heartbeat: Heartbeat::new(now, endpoint.jitter()),
             leaves: None,
             iced: None,
+            has_messages: false,
             voice,
             answer: None,
             page: None,
@@ -222,7 +225,7 @@ impl<'a> Connection<'a> {
         match event {
             Event::News => self.on_news(),
             Event::Readable => self.on_readable(),
-            Event::Writable => self.write().map_err(End::from),
+            Event::Writable => self.write(),
             Event::Answer(answer) => {
                 self.answer = None;
                 // Time spent waiting for the store is not the client's silence.
@@ -292,6 +295,7 @@ impl<'a> Connection<'a> {
         if self.voice.0.is_closed() {
             return self.on_news();
         }
+        self.has_messages |= !page.is_empty();
         let frames = self.outbox.on_page(page);
         self.say_all(&frames)
     }
@@ -377,7 +381,7 @@ impl<'a> Connection<'a> {
 
     fn say_all(&mut self, frames: &[ServerFrame]) -> Result<(), End> {
         frames.iter().for_each(|frame| self.say(frame));
-        Ok(self.write()?)
+        self.write()
     }
 
     fn say(&mut self, frame: &ServerFrame) {
@@ -385,7 +389,11 @@ impl<'a> Connection<'a> {
     }
 
     /// Writes what the client takes now; the rest when it takes more.
-    fn write(&mut self) -> io::Result<()> {
+    fn write(&mut self) -> Result<(), End> {
+        if self.has_messages && self.held.is_muted() {
+            // They are read again by whoever comes back.
+            return Err(CloseCode::TryAgainLater.into());
+        }
         while self.socket.waiting() > 0 {
             match self.socket.write()? {
                 Wrote::Some => self.heartbeat.on_progress(),
@@ -395,6 +403,7 @@ impl<'a> Connection<'a> {
                 }
             }
         }
+        self.has_messages = false;
         self.heartbeat.on_progress();
         Ok(())
     }

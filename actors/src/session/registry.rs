@@ -7,7 +7,10 @@
 //! its actor: a successor does it.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -54,6 +57,8 @@ pub(crate) struct Kit {
     pub(crate) rules: SessionRules,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) directory: Directory,
+    /// See [`Sessions::mute`].
+    pub(crate) is_muted: AtomicBool,
 }
 
 struct Arbiters(Mutex<Vec<Arbiter>>);
@@ -110,6 +115,7 @@ impl Sessions {
                 rules,
                 clock,
                 directory: Directory::new(handles),
+                is_muted: AtomicBool::new(false),
             }),
             arbiters: Arc::new(Arbiters(Mutex::new(arbiters))),
         }
@@ -191,6 +197,12 @@ impl Sessions {
             // An actor that is drowned looks at the store when it is told again, one that is gone has no connections.
             let _ = seat.address.try_send(Hear(news));
         }
+    }
+
+    /// Whether this replica may be thought dead by others: a session that one of them ends would be unheard of here, so
+    /// no message that was read before is written any more.
+    pub fn mute(&self, is_muted: bool) {
+        self.kit.is_muted.store(is_muted, Ordering::Release);
     }
 
     /// Actors alive.
@@ -293,6 +305,11 @@ impl Held {
             })
             .await;
         outcome.unwrap_or(Err(CloseCode::InternalError))
+    }
+
+    /// Whether no message may be written for now.
+    pub fn is_muted(&self) -> bool {
+        self.sessions.kit.is_muted.load(Ordering::Acquire)
     }
 
     /// What waits in the slot's mailbox after `after`: about `bytes` of it. Waits for a store that can't be reached.

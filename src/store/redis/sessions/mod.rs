@@ -83,6 +83,8 @@ struct Shared {
     ledger: Ledger,
     /// Whether the others know of this replica. Before that it takes no slot: nobody would notice its death.
     is_known: AtomicBool,
+    /// When this replica last said that it lives, in milliseconds of its own clock.
+    known_at: AtomicU64,
     /// The slots that connections of this replica have.
     holdings: DashMap<(SessionId, Slot), Holding>,
     /// Slots elsewhere that something waits for, and for how many seconds they have been known.
@@ -122,6 +124,7 @@ impl RedisSessions {
             clock,
             ledger: Ledger::new(bounds),
             is_known: AtomicBool::new(false),
+            known_at: AtomicU64::new(0),
             holdings: DashMap::new(),
             unconfirmed: DashMap::new(),
             dead: ArcSwap::default(),

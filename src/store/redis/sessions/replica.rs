@@ -41,6 +41,8 @@ use crate::store::redis::connection::{EVENTS, Event};
 const BEAT: Duration = Duration::from_secs(1);
 /// A replica that was not heard of for so long is dead.
 const LEASE: Duration = Duration::from_secs(5);
+/// How often a replica looks whether its own lease is about to lapse; it falls silent a beat before.
+const FENCE_LOOK: Duration = Duration::from_millis(250);
 /// Beats after which a receiver elsewhere is woken again, while something waits for it.
 const WAKE_AGAIN: u32 = 2;
 /// Receivers woken again at the same time.
@@ -53,6 +55,8 @@ const ENDINGS: usize = 1024;
 pub trait Local: Send + Sync {
     /// Takes in what others did.
     fn hear(&self, news: News);
+    /// While this is set, no message that was read before is written.
+    fn mute(&self, is_muted: bool);
     /// Ends the connections of a session that was removed; done when they write no message any more.
     fn end(&self, id: SessionId) -> BoxFuture<'_, ()>;
 }
@@ -60,6 +64,10 @@ pub trait Local: Send + Sync {
 impl Local for Sessions {
     fn hear(&self, news: News) {
         Self::hear(self, news);
+    }
+
+    fn mute(&self, is_muted: bool) {
+        Self::mute(self, is_muted);
     }
 
     fn end(&self, id: SessionId) -> BoxFuture<'_, ()> {
@@ -74,7 +82,8 @@ impl RedisSessions {
         tokio::join!(
             self.0.redis.keep(events),
             self.0.beat(local),
-            self.0.listen(heard, local)
+            self.0.listen(heard, local),
+            self.0.fence(local)
         );
     }
 }
@@ -143,8 +152,24 @@ impl Shared {
         }
     }
 
+    /// Sees to it that nothing is written here once others may think this replica dead.
+    async fn fence(&self, local: &dyn Local) {
+        let mut looks = interval(FENCE_LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            local.mute(self.is_fenced());
+        }
+    }
+
+    pub(super) fn is_fenced(&self) -> bool {
+        let known = Duration::from_millis(self.known_at.load(Ordering::Relaxed));
+        self.clock.now().mono.saturating_sub(known) >= LEASE.saturating_sub(BEAT)
+    }
+
     /// Says that this replica lives, and hears of the others: those that are dead, and how long ago they weren't.
     pub(super) async fn renew(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let began = super::millis(self.clock.now().mono);
         let mut script = self.scripts.renew.key("relay:{replicas}:heard");
         script.key("relay:{replicas}:waiting");
         let forgotten = Duration::from_secs(u64::from(SESSION_SECONDS_MAX)) + LEASE;
@@ -155,6 +180,7 @@ impl Shared {
             .arg(super::millis(forgotten));
         let (dead, waiting): (Vec<(String, String)>, Vec<String>) = self.redis.run(&script).await?;
         self.is_known.store(true, Ordering::Relaxed);
+        self.known_at.store(began, Ordering::Relaxed);
         self.ledger.hear(waiting.iter().map(String::as_str));
         Ok(dead)
     }

@@ -54,12 +54,18 @@ struct Replica {
 struct Told {
     news: Mutex<Vec<News>>,
     ended: Mutex<Vec<SessionId>>,
+    is_muted: AtomicBool,
     arrived: Notify,
 }
 
 impl Local for Told {
     fn hear(&self, news: News) {
         self.news.lock().unwrap().push(news);
+        self.arrived.notify_one();
+    }
+
+    fn mute(&self, is_muted: bool) {
+        self.is_muted.store(is_muted, Ordering::SeqCst);
         self.arrived.notify_one();
     }
 
@@ -452,4 +458,24 @@ async fn when_the_master_dies_sentinels_lead_to_the_next_one_with_all_that_it_ha
     assert_eq!(one.append(Slot::A, a, 2).await.unwrap(), Appended::Stored);
     let b = one.bind(Slot::B, 2, 1).await.epoch;
     assert_eq!(one.read(Slot::B, b).await, 2);
+}
+
+#[tokio::test]
+async fn a_replica_that_may_be_thought_dead_writes_no_message_until_it_is_heard_again() {
+    let mut server = Server::start();
+    let one = Replica::start(&server).await;
+    one.beats().await;
+    let muted = async |is_muted| {
+        let waiting = async {
+            while one.told.is_muted.load(Ordering::SeqCst) != is_muted {
+                one.told.arrived.notified().await;
+            }
+        };
+        timeout(DEADLINE, waiting).await.expect("in vain");
+    };
+    muted(false).await;
+    server.kill();
+    muted(true).await;
+    server.restart();
+    muted(false).await;
 }
