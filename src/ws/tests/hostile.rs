@@ -208,6 +208,27 @@ async fn a_peer_that_does_not_read_costs_its_sender_a_refusal_and_is_closed_and_
 }
 
 #[actix_web::test]
+async fn a_muted_relay_acknowledges_and_writes_no_message() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let (mut a, _) = kit.join(session, "a", load(1)).await;
+    let (mut b, _) = kit.join(session, "b", load(2)).await;
+    kit.sessions.mute(true);
+    a.message(1, "hello").await;
+    assert_eq!(a.next_of("ack").await["n"], 1);
+    let end = loop {
+        match b.next_or_end().await {
+            Ok(frame) => assert_ne!(frame["t"], "msg"),
+            Err(end) => break end,
+        }
+    };
+    assert_eq!(end, Ended::Closed(CloseCode::TryAgainLater.code()));
+    kit.sessions.mute(false);
+    let (mut b, _) = kit.join(session, "b", resume(2, 2, 0)).await;
+    assert_eq!(b.next_of("msg").await["d"], "hello");
+}
+
+#[actix_web::test]
 async fn sockets_that_do_not_say_goodbye_are_bounded_and_the_oldest_is_cut() {
     let bounds = DoorBounds {
         sockets_per_address: 3,
