@@ -262,7 +262,11 @@ fn signaling(config: &Config) -> String {
     } else {
         format!("pages of {}", origins.join(", "))
     };
-    format!("sessions in memory, which a restart ends; {pages}")
+    let place = match config.storage.redis {
+        None => "in memory, which a restart ends",
+        Some(_) => "in Redis, for all replicas",
+    };
+    format!("sessions {place}; {pages}")
 }
 
 fn turn(config: &Config) -> Switch {

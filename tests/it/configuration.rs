@@ -112,7 +112,7 @@ async fn a_bad_value_is_a_1_and_one_line_that_names_it_without_repeating_it() {
         ("RELAY_EXTRA_CA_FILE", "/no/such/file"),
         ("RELAY_ADMIN_TOKEN", "MARKED"),
         ("RELAY_CONFIG", "/no/such/file"),
-        ("REDIS_URL", "redis://MARKED@127.0.0.1"),
+        ("REDIS_URL", "redis://:MARKED@127.0.0.1/MARKED"),
         ("TURN_SECRET", "MARKED"),
         ("TURN_URIS", "turn://MARKED.example"),
         ("RELAY_TURN_FOR", "MARKED"),

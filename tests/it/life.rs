@@ -192,7 +192,7 @@ async fn what_keeps_it_from_starting_is_said_in_one_line() {
             "WNS_CHANNEL_HOST_SUFFIX",
         ),
         (
-            RelayOptions::new().set("REDIS_URL", "redis://127.0.0.1"),
+            RelayOptions::new().set("REDIS_URL", "http://127.0.0.1"),
             "REDIS_URL",
         ),
     ];

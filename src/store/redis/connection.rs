@@ -27,7 +27,7 @@ use tokio::{
     sync::{Notify, mpsc, watch},
     time::{sleep, timeout},
 };
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::url::{RedisUrl, Shape, tcp};
 
@@ -116,11 +116,12 @@ impl Redis {
     /// Connects, and connects again, until it is dropped.
     pub(crate) async fn keep(&self, events: mpsc::Sender<Event>) {
         let mut wait = RETRY.0;
+        let mut is_told = false;
         loop {
             match timeout(CONNECT_TIME, self.connect(&events)).await {
                 Ok(Ok(live)) => {
                     info!("redis is connected");
-                    wait = RETRY.0;
+                    (wait, is_told) = (RETRY.0, false);
                     self.live.send_replace(Some(live.clone()));
                     if events.send(Event::Connected).await.is_ok() {
                         live.ends().await;
@@ -128,7 +129,12 @@ impl Redis {
                     self.live.send_replace(None);
                     warn!("the connection to redis is lost");
                 }
-                Ok(Err(error)) => warn!(cause = shown(&error), "redis can't be reached"),
+                // Once for each outage; `/readyz` and a gauge say how long it lasts.
+                Ok(Err(error)) if !is_told => {
+                    is_told = true;
+                    warn!(cause = shown(&error), "redis can't be reached");
+                }
+                Ok(Err(error)) => debug!(cause = shown(&error), "redis still can't be reached"),
                 Err(_) => warn!("redis does not answer"),
             }
             sleep(wait).await;

@@ -70,13 +70,17 @@ save(changes)
 local freed = forget(record, slot, last)
 local peer = other(slot)
 if is_new and generation > 1 then
-  redis.call('RPUSH', mail(peer), 'l' .. generation .. ':')
+  if redis.call('RPUSH', mail(peer), 'l' .. generation .. ':') == 1 then
+    redis.call('PEXPIREAT', mail(peer), record.expires)
+  end
   save({ peer .. '_top', number(record[peer .. '_top']) + 1 })
 end
 -- Whoever comes back takes back the end that two goodbyes bring.
 local was_closing = record.ends ~= record.expires
-save({ 'ends', record.expires })
-expire(record.expires)
+if was_closing then
+  save({ 'ends', record.expires })
+  expire(record.expires)
+end
 
 if get('phase') == 'bound' then
   tell(get('owner'), asking, string.format('replaced:%s:%s:%.0f', ARGV[10], slot, epoch))

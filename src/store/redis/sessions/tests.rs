@@ -479,3 +479,34 @@ async fn a_replica_that_may_be_thought_dead_writes_no_message_until_it_is_heard_
     server.restart();
     muted(false).await;
 }
+
+#[tokio::test]
+async fn when_two_replicas_store_for_one_slot_during_a_takeover_no_number_is_missing_or_given_twice() {
+    let server = Server::start();
+    let (one, a, other, b) = pair(&server).await;
+    let old = async {
+        for n in 1.. {
+            match one.append(Slot::A, a, n).await {
+                Ok(appended) => assert_eq!(appended, Appended::Stored),
+                Err(gone) => return assert!(matches!(gone, Gone::Fenced)),
+            }
+        }
+    };
+    let new = async {
+        for _ in 0..10 {
+            other.read(Slot::B, b).await;
+        }
+        let bound = other.bind(Slot::A, 1, 2).await;
+        for n in bound.next..bound.next + 10 {
+            assert_eq!(
+                other.append(Slot::A, bound.epoch, n).await.unwrap(),
+                Appended::Stored
+            );
+        }
+        bound.next + 10
+    };
+    let ((), next) = tokio::join!(old, new);
+    let read = other.store.read(ID, Slot::B, b, 0, usize::MAX).await.unwrap();
+    let seqs: Vec<u64> = read.iter().map(|entry| entry.seq).collect();
+    assert_eq!(seqs, (1..next).collect::<Vec<_>>());
+}
