@@ -15,12 +15,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, Pipeline, ProtocolVersion, PushInfo,
-    PushKind, RedisError, RedisFuture, RedisResult, ScriptInvocation, ServerErrorKind, TlsMode, Value,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, Pipeline, ProtocolVersion,
+    PushInfo, PushKind, RedisConnectionInfo, RedisError, RedisFuture, RedisResult, ScriptInvocation,
+    ServerErrorKind, TlsMode, Value,
     aio::{ConnectionLike, MultiplexedConnection},
     cluster::ClusterClientBuilder,
     cluster_async::ClusterConnection,
-    sentinel::{SentinelClientBuilder, SentinelServerType},
+    sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
 use sovereign_relay_actors::ports::StoreError;
 use tokio::{
@@ -249,24 +250,8 @@ impl Wire {
                 settings,
                 tls,
             } => {
-                let mut builder =
-                    SentinelClientBuilder::new(sentinels.clone(), master, SentinelServerType::Master)?
-                        .set_client_to_redis_protocol(ProtocolVersion::RESP3)
-                        .set_client_to_redis_db(settings.db())
-                        .set_client_to_redis_tcp_settings(tcp());
-                if let Some(username) = settings.username() {
-                    builder = builder.set_client_to_redis_username(username);
-                }
-                if let Some(password) = settings.password() {
-                    builder = builder.set_client_to_redis_password(password);
-                }
-                if *tls {
-                    builder = builder
-                        .set_client_to_redis_tls_mode(TlsMode::Secure)
-                        .set_client_to_sentinel_tls_mode(TlsMode::Secure);
-                }
                 let config = config.set_push_sender(listener);
-                let mut client = builder.build()?;
+                let mut client = sentinel(sentinels, master, settings, *tls)?;
                 Self::Single(client.get_async_connection_with_config(&config).await?)
             }
             Shape::Cluster(nodes) => {
@@ -288,6 +273,31 @@ impl Wire {
             Self::Cluster(wire) => wire.subscribe(channel).await,
         }
     }
+}
+
+/// Asks the Sentinels who is the master, each time anew.
+fn sentinel(
+    sentinels: &[ConnectionAddr],
+    master: &str,
+    settings: &RedisConnectionInfo,
+    tls: bool,
+) -> RedisResult<SentinelClient> {
+    let mut builder = SentinelClientBuilder::new(sentinels.to_vec(), master, SentinelServerType::Master)?
+        .set_client_to_redis_protocol(ProtocolVersion::RESP3)
+        .set_client_to_redis_db(settings.db())
+        .set_client_to_redis_tcp_settings(tcp());
+    if let Some(username) = settings.username() {
+        builder = builder.set_client_to_redis_username(username);
+    }
+    if let Some(password) = settings.password() {
+        builder = builder.set_client_to_redis_password(password);
+    }
+    if tls {
+        builder = builder
+            .set_client_to_redis_tls_mode(TlsMode::Secure)
+            .set_client_to_sentinel_tls_mode(TlsMode::Secure);
+    }
+    builder.build()
 }
 
 impl ConnectionLike for Wire {
