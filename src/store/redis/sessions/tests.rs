@@ -188,9 +188,20 @@ fn numbered(number: u8) -> NewSession {
     }
 }
 
-async fn keys(url: &str) -> Vec<(String, i64)> {
+/// A connection for the test, which waits as long as it takes.
+async fn connect(url: &str) -> redis::aio::MultiplexedConnection {
+    let patient = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None);
     let client = redis::Client::open(url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    client
+        .get_multiplexed_async_connection_with_config(&patient)
+        .await
+        .unwrap()
+}
+
+async fn keys(url: &str) -> Vec<(String, i64)> {
+    let mut connection = connect(url).await;
     let names: Vec<String> = redis::cmd("KEYS")
         .arg("*")
         .query_async(&mut connection)
@@ -209,8 +220,7 @@ async fn keys(url: &str) -> Vec<(String, i64)> {
 }
 
 async fn command(url: &str, words: &[&str]) {
-    let client = redis::Client::open(url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect(url).await;
     let (name, rest) = words.split_first().unwrap();
     redis::cmd(name)
         .arg(rest)

@@ -120,8 +120,7 @@ async fn in_a_cluster_sessions_lie_on_all_nodes_and_replicas_hear_each_other() {
 
 /// Waits until the replica has what was written before.
 async fn replicated(url: &str) {
-    let client = redis::Client::open(url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect(url).await;
     // WAIT is for the writes of its own connection; the replica takes all writes in their order.
     let replicas: (i64,) = redis::pipe()
         .cmd("SET")
