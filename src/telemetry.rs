@@ -19,6 +19,8 @@ use tracing_subscriber::{
 
 use crate::config::{LogFormat, Logging};
 
+pub mod names;
+
 /// Upper bounds of all histograms of seconds: from a loopback answer to past the longest deadline.
 const SECONDS_BUCKETS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
@@ -80,9 +82,11 @@ impl Metrics {
 }
 
 fn build() -> Result<PrometheusHandle, metrics_exporter_prometheus::BuildError> {
-    PrometheusBuilder::new()
+    let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)?
-        .install_recorder()
+        .install_recorder()?;
+    names::describe();
+    Ok(handle)
 }
 
 #[cfg(test)]

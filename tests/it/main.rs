@@ -29,6 +29,7 @@ mod life;
 mod limits;
 mod load;
 mod memory;
+mod metrics;
 mod operator;
 mod panics;
 mod playground;
