@@ -76,10 +76,10 @@ pub(crate) async fn read(
         bytes: Vec::new(),
         share,
     };
+    require_json(headers)?;
     if is_absent(headers) {
         return Ok(body);
     }
-    require_json(headers)?;
     let declared = declared_length(headers);
     if declared.is_some_and(|length| length > limits.bytes) {
         return Err(too_large(limits.bytes));
@@ -98,10 +98,17 @@ async fn collect(mut body: Body, mut payload: Payload, most: usize) -> Result<Bo
         }
         body.push(&chunk, most)?;
     }
+    require_utf8(&body)?;
     Ok(body)
 }
 
-/// A content type without a body describes nothing and is not looked at: `fetch` sends one on its own.
+/// JSON is UTF-8 (RFC 8259, 8.1). The parser looks only at the strings that it keeps.
+fn require_utf8(body: &[u8]) -> Result<(), ApiError> {
+    str::from_utf8(body)
+        .map(drop)
+        .map_err(|_| ApiError::invalid("the body must be JSON in UTF-8"))
+}
+
 fn is_absent(headers: &HeaderMap) -> bool {
     !headers.contains_key(header::TRANSFER_ENCODING) && declared_length(headers).unwrap_or(0) == 0
 }
@@ -110,7 +117,7 @@ fn declared_length(headers: &HeaderMap) -> Option<usize> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// A missing content type is taken as JSON.
+/// A missing content type is taken as JSON. One that is there counts with an empty body too.
 fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let plain = headers
         .get(header::CONTENT_ENCODING)
@@ -198,8 +205,8 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_body_may_name_any_type() {
-        assert!(is_absent(&headers(&[("content-type", "text/plain")])));
+    fn a_body_is_there_when_a_length_or_chunks_say_so() {
+        assert!(is_absent(&headers(&[])));
         assert!(is_absent(&headers(&[("content-length", "0")])));
         assert!(!is_absent(&headers(&[("content-length", "2")])));
         assert!(!is_absent(&headers(&[("transfer-encoding", "chunked")])));

@@ -123,6 +123,42 @@ async fn other_content_types_are_a_415_and_none_is_json() {
     assert_eq!(super::kit::exchange(relay.address, &untyped).await.status, 200);
 }
 
+/// Routes that read a body, those that need none among them.
+const WITH_BODY: [&str; 5] = [
+    "/v1/enroll",
+    "/v1/keys/rotate",
+    "/v1/push",
+    "/v1/push/batch",
+    "/v1/signal/sessions",
+];
+
+#[actix_web::test]
+async fn another_content_type_is_a_415_with_an_empty_body_too() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    for path in WITH_BODY {
+        let empty = Request::new("POST", path).key(&key).body("text/plain", "");
+        let refusal = relay.send(empty).await.refusal();
+        assert_eq!(refusal, (415, "unsupported_media_type".to_owned()), "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn a_body_that_is_not_utf8_is_a_400_even_where_nobody_looks_at_it() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    // A surrogate half, in a field that no route knows.
+    let body = b"{\"unknown\":\"\xed\xa0\x80\"}";
+    for path in WITH_BODY {
+        let mut bytes = head_only(path, body.len()).key(&key).into_bytes();
+        bytes.extend(body);
+        let answer = super::kit::exchange(relay.address, &bytes).await;
+        assert_eq!(answer.refusal(), (400, "invalid_request".to_owned()), "{path}");
+        let message = answer.json()["message"].to_string();
+        assert!(message.contains("UTF-8"), "{path}: {message}");
+    }
+}
+
 #[actix_web::test]
 async fn a_client_that_waits_for_100_continue_gets_it() {
     let relay = Relay::start().await;
