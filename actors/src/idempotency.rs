@@ -26,7 +26,7 @@ use std::{
 };
 
 use dashmap::{DashMap, Entry};
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, future::BoxFuture};
 use sovereign_relay_protocol::{limits, push::PushAnswer};
 use tokio::sync::oneshot;
 
@@ -47,12 +47,17 @@ pub struct Remembered {
 }
 
 /// Final outcomes of the last [`REMEMBERED`]. Bounded; what it cannot keep or reach counts as not remembered, so
-/// that pushes go on without it.
+/// that pushes go on without it. Where replicas share it, `get` also waits for a push of the key that another one has
+/// under way; each `get` that finds nothing is followed by `put` or `release`.
 pub trait OutcomeMemory: Send + Sync + 'static {
     /// The outcome under this keyed hash of instance and key.
     fn get(&self, key: u128, now: Now) -> BoxFuture<'static, Option<Remembered>>;
     /// Remembers an outcome; one that is there already stays.
     fn put(&self, key: u128, outcome: Remembered, now: Now) -> BoxFuture<'static, ()>;
+    /// Nothing that is remembered came of the push for which `get` found nothing: another one may be the first.
+    fn release(&self, _key: u128) -> BoxFuture<'static, ()> {
+        std::future::ready(()).boxed()
+    }
 }
 
 type Outcome = Result<Answered, Refusal>;

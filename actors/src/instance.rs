@@ -4,7 +4,8 @@
 //! is the shell that owns mailbox, timer and tasks:
 //!
 //! ```text
-//! Ask -> admit -> [key: begin, recall task -> Recalled] -> decide -> lane task -> Settled -> settle -> reply
+//! Ask -> admit -> [key: begin, recall task -> Recalled] -> [bill, pay task -> Funded] -> decide
+//!     -> lane task -> Settled -> settle -> reply
 //! Consult -> the state answers (signaling)
 //! Refresh -> read the standing -> acknowledge         tick -> write use, clean, leave when idle         Close
 //! ```
@@ -44,12 +45,12 @@ pub(crate) mod work;
 
 use kit::Kit;
 use state::{Decision, InstanceState};
-use work::{Ask, Pending, Recalled, Settled};
+use work::{Ask, Funded, Outcome, Pending, Recalled, Settled};
 
 use crate::{
     idempotency::{Begin, Remembered},
     now::Now,
-    ports::Delivery,
+    ports::{Delivery, Paid, Payment},
     push::{Answered, LaneJob, Push, Refusal, TurnKey},
     registry::slots::Slots,
 };
@@ -129,7 +130,7 @@ impl InstanceActor {
             return pending.finish(Err(refusal));
         }
         let Some(identity) = pending.push.idempotency else {
-            return self.decide(pending, ctx);
+            return self.pay(pending, ctx);
         };
         match self.kit.in_flight.begin(identity) {
             Begin::First(claim) => {
@@ -149,7 +150,7 @@ impl InstanceActor {
     fn on_recalled(&mut self, pending: Pending, remembered: Option<Remembered>, ctx: &mut Context<Self>) {
         let message = pending.push.idempotency.map(|identity| identity.message);
         match remembered {
-            None => self.decide(pending, ctx),
+            None => self.pay(pending, ctx),
             Some(remembered) if Some(remembered.message) == message => {
                 pending.finish(Ok(Answered {
                     answer: remembered.answer,
@@ -160,19 +161,32 @@ impl InstanceActor {
         }
     }
 
-    fn decide(&mut self, pending: Pending, ctx: &mut Context<Self>) {
+    fn pay(&mut self, pending: Pending, ctx: &mut Context<Self>) {
+        let now = self.kit.clock.now();
+        let bill = self.state.bill(&pending.push, now);
+        match self.kit.limits.pay(bill, now) {
+            Payment::Alone => self.decide(pending, None, ctx),
+            Payment::Now(paid) => self.decide(pending, Some(paid), ctx),
+            Payment::Soon(paid) => {
+                actix_rt::spawn(work::pay(ctx.address(), pending, paid));
+            }
+        }
+    }
+
+    fn decide(&mut self, pending: Pending, paid: Option<Paid>, ctx: &mut Context<Self>) {
         let push = pending.push.clone();
         let platform = push.message.platform;
         let environment = push.message.environment.unwrap_or(self.kit.default_environment);
         let door = self.kit.doors.of(platform, environment).clone();
         match self.state.decide(
             &push,
+            paid,
             door.serves(platform),
             &*self.kit.limits,
             self.kit.clock.now(),
         ) {
-            Decision::Refuse(refusal) => pending.finish(Err(refusal)),
-            Decision::Answer(answer) => pending.finish(Ok(work::fresh(answer))),
+            Decision::Refuse(refusal) => self.conclude(pending, Err(refusal)),
+            Decision::Answer(answer) => self.conclude(pending, Ok(work::fresh(answer))),
             Decision::Malformed => {
                 let answer = door.malformed(platform, self.instance, push.token, pending.began);
                 actix_rt::spawn(work::settle(self.kit.clone(), ctx.address(), pending, Ok(answer)));
@@ -182,6 +196,13 @@ impl InstanceActor {
                 actix_rt::spawn(work::deliver(self.kit.clone(), ctx.address(), pending, door, job));
             }
         }
+    }
+
+    fn conclude(&self, pending: Pending, outcome: Outcome) {
+        if pending.claim.is_none() {
+            return pending.finish(outcome);
+        }
+        actix_rt::spawn(work::conclude(self.kit.clone(), pending, outcome));
     }
 
     fn job(
@@ -279,6 +300,18 @@ impl Handler<Recalled> for InstanceActor {
         self.guarded(ctx, |actor, ctx| {
             if let Some((pending, remembered)) = recalled.open() {
                 actor.on_recalled(pending, remembered, ctx);
+            }
+        });
+    }
+}
+
+impl Handler<Funded> for InstanceActor {
+    type Result = ();
+
+    fn handle(&mut self, funded: Funded, ctx: &mut Context<Self>) {
+        self.guarded(ctx, |actor, ctx| {
+            if let Some((pending, paid)) = funded.open() {
+                actor.decide(pending, Some(paid), ctx);
             }
         });
     }

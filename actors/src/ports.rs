@@ -252,10 +252,68 @@ pub struct SharedSpend {
     pub token: TokenHash,
 }
 
-/// Budgets shared by several instances' actors (and later by replicas).
+/// What one push takes of the limits that replicas share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bill {
+    /// Of this instance's budget.
+    pub instance: InstanceId,
+    /// Which is so many a minute.
+    pub per_minute: u32,
+    /// Of a young group's 1,200 a minute too; `None` for a grown instance.
+    pub group: Option<u64>,
+}
+
+/// How a bill is paid.
+pub enum Payment {
+    /// Replicas share nothing: the actor's own budget holds, and [`SharedLimits::take`] for the group.
+    Alone,
+    /// Known at once.
+    Now(Paid),
+    /// Known soon: whoever implements it keeps the wait short, whatever is out of reach.
+    Soon(BoxFuture<'static, Paid>),
+}
+
+/// Paid, or how long until it could be.
+pub type Paid = Result<Receipt, Duration>;
+
+/// What was taken to pay a bill. Dropped without [`Receipt::keep`], it goes back.
+#[must_use = "what was taken goes back when this is dropped"]
+pub struct Receipt(Option<Box<dyn FnOnce() + Send>>);
+
+impl Receipt {
+    /// `give_back` is called unless it is kept.
+    pub fn new(give_back: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(give_back)))
+    }
+
+    /// The push goes its way.
+    pub fn keep(mut self) {
+        self.0 = None;
+    }
+
+    /// One receipt for both.
+    pub fn and(mut self, mut other: Self) -> Self {
+        let both = [self.0.take(), other.0.take()];
+        Self::new(move || both.into_iter().flatten().for_each(|give_back| give_back()))
+    }
+}
+
+impl Drop for Receipt {
+    fn drop(&mut self) {
+        if let Some(give_back) = self.0.take() {
+            give_back();
+        }
+    }
+}
+
+/// Budgets shared by several instances' actors and by replicas.
 pub trait SharedLimits: Send + Sync + 'static {
     /// Takes one of each budget, or of none. `Err` = when both would pass.
     fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Duration>;
     /// The same question without taking, so that a refusal can name the moment when everything would pass.
     fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Duration>;
+    /// Pays what replicas share, before anything else is taken.
+    fn pay(&self, _bill: Bill, _now: Now) -> Payment {
+        Payment::Alone
+    }
 }

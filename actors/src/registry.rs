@@ -166,9 +166,17 @@ impl Registry {
 
     /// Changes it, for living actors as soon as they have read their standing again.
     pub fn set_per_minute(&self, per_minute: u32) {
-        let kit = &self.inner.kit;
-        kit.rules.per_minute.store(per_minute, Ordering::Relaxed);
-        for seat in kit.directory.all() {
+        self.inner
+            .kit
+            .rules
+            .per_minute
+            .store(per_minute, Ordering::Relaxed);
+        self.refresh_all();
+    }
+
+    /// Makes all living actors read their standing again, soon.
+    pub fn refresh_all(&self) {
+        for seat in self.inner.kit.directory.all() {
             let (done, _) = oneshot::channel();
             // An actor that leaves or dies is followed by one that reads anew.
             let _ = seat.address.try_send(Refresh(done));

@@ -3,6 +3,9 @@
 //! An IPv4 address or IPv6 /64 has a budget a minute and one a day; an IPv6 /48, which one customer often has as
 //! a whole, ten times both. Addresses come in as keyed hashes and are forgotten when their budgets are full
 //! again, after a day at the latest.
+//!
+//! Each replica counts for itself: asked of Redis, a flood of enrollments would be a flood of calls, and one that is
+//! let through more often gains little, since the instances of an address share what they may push (`leases.rs`).
 
 use std::time::Duration;
 

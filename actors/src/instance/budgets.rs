@@ -4,6 +4,9 @@
 //! instance 600/min - instance and token 120/min - [slowed down: a tenth] - [strangers] - shared: group, token
 //! ```
 //!
+//! Where replicas share the limits, instance and group are paid beforehand ([`SharedLimits::pay`]), and the receipt
+//! comes in: a push that is refused for another reason gives it back.
+//!
 //! Invariant: a refused push has taken nothing, and its wait is the longest of all that refuse: when it is over
 //! and nothing else came in between, the push passes.
 
@@ -14,7 +17,7 @@ use sovereign_relay_protocol::limits::TOKEN_PER_INSTANCE_PER_MINUTE;
 use crate::{
     limiter::{Limiter, ONLY, Rate, Room, WhenFull},
     now::Now,
-    ports::{SharedLimits, SharedSpend, TokenHash},
+    ports::{Paid, SharedLimits, SharedSpend, TokenHash},
 };
 
 /// Tokens whose rate is watched. One is forgotten seconds after its last push, so only an instance with a limit
@@ -64,20 +67,40 @@ impl Budgets {
         }
     }
 
-    /// Pays for one push, or says how long until it could.
-    pub(crate) fn spend(&self, spend: Spend, limits: &dyn SharedLimits, now: Now) -> Result<(), Duration> {
-        if let Some(wait) = self.own_wait(spend, now) {
-            let shared_wait = limits.check(spend.shared, now).err().unwrap_or_default();
-            return Err(wait.max(shared_wait));
+    /// Pushes a minute.
+    pub(crate) fn per_minute(&self) -> u32 {
+        self.per_minute
+    }
+
+    /// Pays for one push, or says how long until it could. `paid`: what replicas share, where they do.
+    pub(crate) fn spend(
+        &self,
+        spend: Spend,
+        paid: Option<Paid>,
+        limits: &dyn SharedLimits,
+        now: Now,
+    ) -> Result<(), Duration> {
+        let Some(paid) = paid else {
+            let instance_wait = self.instance.check(&ONLY, now.mono).err();
+            self.spend_here(spend, instance_wait, limits, now)?;
+            // It does not refuse: it was asked above, and nobody else takes from it.
+            return self.instance.take(&ONLY, now.mono);
+        };
+        let rest = Spend {
+            shared: SharedSpend {
+                group: None,
+                ..spend.shared
+            },
+            ..spend
+        };
+        match paid {
+            Ok(receipt) => {
+                self.spend_here(rest, None, limits, now)?;
+                receipt.keep();
+                Ok(())
+            }
+            Err(wait) => self.spend_here(rest, Some(wait), limits, now),
         }
-        limits.take(spend.shared, now)?;
-        // None of these refuses: they were asked above, and nobody else takes from them.
-        self.instance.take(&ONLY, now.mono)?;
-        self.tokens.take(&spend.shared.token, now.mono)?;
-        if spend.slowed.is_some() {
-            self.slowed.take(&ONLY, now.mono)?;
-        }
-        Ok(())
     }
 
     /// Forgets tokens whose budgets are full again. Called on a timer.
@@ -91,6 +114,27 @@ impl Budgets {
         self.tokens.keys()
     }
 
+    /// Everything but the instance's rate, for which there may be a wait already.
+    fn spend_here(
+        &self,
+        spend: Spend,
+        instance_wait: Option<Duration>,
+        limits: &dyn SharedLimits,
+        now: Now,
+    ) -> Result<(), Duration> {
+        if let Some(wait) = instance_wait.max(self.own_wait(spend, now)) {
+            let shared_wait = limits.check(spend.shared, now).err().unwrap_or_default();
+            return Err(wait.max(shared_wait));
+        }
+        limits.take(spend.shared, now)?;
+        // None of these refuses: they were asked above, and nobody else takes from them.
+        self.tokens.take(&spend.shared.token, now.mono)?;
+        if spend.slowed.is_some() {
+            self.slowed.take(&ONLY, now.mono)?;
+        }
+        Ok(())
+    }
+
     fn own_wait(&self, spend: Spend, now: Now) -> Option<Duration> {
         let slowed = spend.slowed.and_then(|ends| {
             self.slowed
@@ -98,8 +142,7 @@ impl Budgets {
                 .err()
                 .map(|wait| wait.min(ends))
         });
-        let instance = self.instance.check(&ONLY, now.mono).err();
         let token = self.tokens.check(&spend.shared.token, now.mono).err();
-        spend.wait.max(slowed).max(instance).max(token)
+        spend.wait.max(slowed).max(token)
     }
 }

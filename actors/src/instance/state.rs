@@ -6,6 +6,7 @@
 //! admit   suspension 403 - size 413 - concurrency 429
 //!         (idempotency, which waits for others, is the shell's; a replay ends there: it is no push, so it costs
 //!         nothing of the rate limits, only a place among those at the same time)
+//! bill    [what replicas share is paid: the shell may have to wait for it, a moment]
 //! decide  rate limits 429 - platform configured 503 - dead-token memory - token shape - the lane
 //! settle  what the lane answered
 //! ```
@@ -36,7 +37,7 @@ use super::{
 };
 use crate::{
     now::Now,
-    ports::{SharedLimits, SharedSpend, Standing, Suspension, TokenHash},
+    ports::{Bill, Paid, SharedLimits, SharedSpend, Standing, Suspension, TokenHash},
     push::{Newcomer, Push, Refusal, TurnKey},
 };
 
@@ -158,17 +159,28 @@ impl InstanceState {
             .ok_or(Refusal::RateLimited { retry_after: SOON })
     }
 
-    /// What becomes of an admitted push. `configured`: whether there are credentials for its platform.
+    /// What the push has to pay of the limits that replicas share.
+    pub(crate) fn bill(&self, push: &Push, now: Now) -> Bill {
+        Bill {
+            instance: self.instance,
+            per_minute: self.budgets.per_minute(),
+            group: self.young_group(push.newcomer, now),
+        }
+    }
+
+    /// What becomes of an admitted push. `paid`: its bill, where replicas share limits. `configured`: whether there
+    /// are credentials for its platform.
     pub(crate) fn decide(
         &mut self,
         push: &Push,
+        paid: Option<Paid>,
         configured: bool,
         shared: &dyn SharedLimits,
         now: Now,
     ) -> Decision {
         let young = self.young_group(push.newcomer, now);
         let spend = self.spend(push.token, young, now);
-        if let Err(retry_after) = self.budgets.spend(spend, shared, now) {
+        if let Err(retry_after) = self.budgets.spend(spend, paid, shared, now) {
             return Decision::Refuse(Refusal::RateLimited { retry_after });
         }
         self.note_use(0, now);

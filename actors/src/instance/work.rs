@@ -10,6 +10,7 @@ use std::sync::{
 };
 
 use actix::{Addr, Message};
+use futures_util::future::BoxFuture;
 use sovereign_relay_protocol::push::{PushAnswer, PushResult};
 use tokio::sync::oneshot;
 
@@ -18,6 +19,7 @@ use crate::{
     idempotency::{Claim, Remembered},
     lane::Verdict,
     now::Now,
+    ports::Paid,
     push::{Answered, LaneJob, Push, Refusal},
     registry::{door::Door, slots::Slot, tracker::Tracked},
 };
@@ -98,6 +100,27 @@ impl Drop for Recalled {
     }
 }
 
+/// The bill is paid, or not. Where a dead actor lets it fall, nothing has come of the push yet, so it is tried again,
+/// and what was paid goes back.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Funded(Option<(Pending, Paid)>);
+
+impl Funded {
+    /// Takes it out.
+    pub(crate) fn open(mut self) -> Option<(Pending, Paid)> {
+        self.0.take()
+    }
+}
+
+impl Drop for Funded {
+    fn drop(&mut self) {
+        if let Some((pending, _)) = &self.0 {
+            pending.started.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
 /// The lane has answered. Dropping it, read or not, answers the caller: an outcome that is known is told even if the
 /// actor died.
 #[derive(Message)]
@@ -129,6 +152,13 @@ pub(crate) async fn recall(kit: Arc<Kit>, actor: Addr<InstanceActor>, pending: P
     let _ = actor.try_send(Recalled(Some((pending, remembered))));
 }
 
+/// Waits until the bill is paid.
+pub(crate) async fn pay(actor: Addr<InstanceActor>, pending: Pending, paid: BoxFuture<'static, Paid>) {
+    let paid = paid.await;
+    // Never full: the message carries a slot. If the actor is gone, the message falls.
+    let _ = actor.try_send(Funded(Some((pending, paid))));
+}
+
 /// Hands the push to the lane and settles what comes back.
 pub(crate) async fn deliver(
     kit: Arc<Kit>,
@@ -145,6 +175,14 @@ pub(crate) async fn deliver(
     settle(kit, actor, pending, result).await;
 }
 
+/// Answers a push that never reached a lane; its key is free before its caller hears of it.
+pub(crate) async fn conclude(kit: Arc<Kit>, pending: Pending, outcome: Outcome) {
+    if let Some(claim) = &pending.claim {
+        kit.outcomes.release(claim.identity().key).await;
+    }
+    pending.finish(outcome);
+}
+
 /// Remembers a final outcome, then lets the actor note it before the caller hears of it.
 pub(crate) async fn settle(
     kit: Arc<Kit>,
@@ -152,15 +190,18 @@ pub(crate) async fn settle(
     pending: Pending,
     result: Result<PushAnswer, Refusal>,
 ) {
-    if let (Ok(answer), Some(claim)) = (&result, &pending.claim)
-        && answer.is_final()
-    {
+    if let Some(claim) = &pending.claim {
         let identity = claim.identity();
-        let outcome = Remembered {
-            message: identity.message,
-            answer: answer.clone(),
-        };
-        kit.outcomes.put(identity.key, outcome, kit.clock.now()).await;
+        match &result {
+            Ok(answer) if answer.is_final() => {
+                let outcome = Remembered {
+                    message: identity.message,
+                    answer: answer.clone(),
+                };
+                kit.outcomes.put(identity.key, outcome, kit.clock.now()).await;
+            }
+            Ok(_) | Err(_) => kit.outcomes.release(identity.key).await,
+        }
     }
     // If the actor is gone, the message falls, which answers the caller.
     let _ = actor.try_send(Settled(Some((pending, result))));

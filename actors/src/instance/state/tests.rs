@@ -8,6 +8,7 @@ use crate::limiter::{Limiter, Rate, Room, WhenFull};
 
 mod model;
 mod pressure;
+mod replicas;
 mod signal;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -124,7 +125,7 @@ fn push(token: u128) -> Push {
 }
 
 fn decide(state: &mut InstanceState, shared: &Shared, token: u128, now: Now) -> Decision {
-    state.decide(&push(token), true, shared, now)
+    state.decide(&push(token), None, true, shared, now)
 }
 
 fn passes(state: &mut InstanceState, shared: &Shared, token: u128, now: Now) -> bool {
@@ -315,7 +316,7 @@ fn without_an_enrollment_the_key_decides_who_is_young() {
             newcomer: Newcomer::EarlierRelay,
             ..push(1)
         };
-        assert_eq!(turn(one.decide(&earlier, true, &shared, START)), own_turn);
+        assert_eq!(turn(one.decide(&earlier, None, true, &shared, START)), own_turn);
     }
 }
 
@@ -324,7 +325,7 @@ fn an_unconfigured_platform_comes_after_the_limits_and_failures_count() {
     let shared = Shared::new();
     let mut one = state(Some(grown()));
     for token in 0..600 {
-        let decision = one.decide(&push(token), false, &shared, START);
+        let decision = one.decide(&push(token), None, false, &shared, START);
         assert_eq!(decision, Decision::Refuse(Refusal::PlatformNotConfigured));
     }
     assert!(!passes(&mut one, &shared, 1_000, START));
@@ -354,10 +355,10 @@ fn a_token_that_cannot_be_one_is_left_to_the_lane() {
     let mut one = state(Some(grown()));
     let mut odd = push(1);
     odd.message.device_token = Redacted::new("white space");
-    assert_eq!(one.decide(&odd, true, &shared, START), Decision::Malformed);
+    assert_eq!(one.decide(&odd, None, true, &shared, START), Decision::Malformed);
     one.settle(TokenHash(1), PushResult::InvalidToken, START, START);
     assert!(
-        matches!(one.decide(&odd, true, &shared, START), Decision::Answer(_)),
+        matches!(one.decide(&odd, None, true, &shared, START), Decision::Answer(_)),
         "memory comes before shape"
     );
 }

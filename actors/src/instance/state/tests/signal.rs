@@ -32,7 +32,7 @@ fn sessions_and_pushes_have_budgets_of_their_own() {
     let (mut one, shared) = (state(Some(grown())), Shared::new());
     while admit(&mut one, START).is_ok() {}
     assert!(matches!(
-        one.decide(&push(1), true, &shared, START),
+        one.decide(&push(1), None, true, &shared, START),
         Decision::Deliver { .. }
     ));
 }
