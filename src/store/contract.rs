@@ -1,5 +1,5 @@
 //! The contract that every store passes: `store_contract!(open)` makes one test of each function here, where
-//! `open()` gives a fresh, empty store and whatever must live as long.
+//! `open()` (async) gives a fresh, empty store and whatever must live as long.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ macro_rules! store_contract {
         $(
             #[tokio::test]
             async fn $name() {
-                let (store, _guard) = $open();
+                let (store, _guard) = $open().await;
                 $crate::store::contract::$name(store).await;
             }
         )*

@@ -21,7 +21,11 @@ mod crash;
 mod full_disk;
 mod secrets;
 
-store_contract!(fresh);
+store_contract!(ready);
+
+async fn ready() -> (Arc<dyn Store>, TempDir) {
+    fresh()
+}
 
 fn fresh() -> (Arc<dyn Store>, TempDir) {
     let directory = tempfile::tempdir().unwrap();

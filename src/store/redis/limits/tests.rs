@@ -1,0 +1,87 @@
+use sovereign_relay_protocol::id::InstanceId;
+
+use super::*;
+use crate::store::redis::{kit::Server, link::tests::link};
+
+const ACCOUNT: Account = Account::Instance(InstanceId::from_bytes([1; 16]));
+
+fn ask(per_minute: u32, wanted: u32, charge: u32) -> Ask {
+    Ask {
+        per_minute,
+        wanted,
+        charge,
+    }
+}
+
+#[tokio::test]
+async fn a_budget_grants_what_is_there_and_names_the_moment_of_the_next_token() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let budgets = RedisBudgets::new(redis.clone());
+    let first = budgets.lease(ACCOUNT, ask(60, 40, 0)).await.unwrap();
+    assert_eq!((first.granted, first.left, first.wait), (40, 20, Duration::ZERO));
+    let second = budgets.lease(ACCOUNT, ask(60, 40, 0)).await.unwrap();
+    assert!(
+        (20..=21).contains(&second.granted) && second.left == 0,
+        "{second:?}"
+    );
+    assert!(
+        second.wait <= Duration::from_secs(1) && !second.wait.is_zero(),
+        "{second:?}"
+    );
+    tokio::time::sleep(second.wait).await;
+    let third = budgets.lease(ACCOUNT, ask(60, 1, 0)).await.unwrap();
+    assert_eq!(third.granted, 1, "at the moment that was named");
+}
+
+#[tokio::test]
+async fn a_charge_is_taken_whether_it_is_there_or_not_but_never_more_than_a_minute() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let budgets = RedisBudgets::new(redis);
+    let charged = budgets.lease(ACCOUNT, ask(60, 60, 50)).await.unwrap();
+    assert_eq!((charged.granted, charged.left), (10, 0));
+    let again = budgets.lease(ACCOUNT, ask(60, 1, 1000)).await.unwrap();
+    assert_eq!(again.granted, 0);
+    assert!(again.wait <= Duration::from_secs(1), "{again:?}");
+}
+
+#[tokio::test]
+async fn accounts_and_rates_have_budgets_of_their_own_that_end_when_they_are_full() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let budgets = RedisBudgets::new(redis.clone());
+    for (account, per_minute) in [
+        (ACCOUNT, 60),
+        (ACCOUNT, 120),
+        (Account::Group(1), 60),
+        (Account::Group(2), 60),
+    ] {
+        let grant = budgets.lease(account, ask(per_minute, 30, 0)).await.unwrap();
+        assert_eq!(grant.left, per_minute - 30);
+        let life: i64 = redis
+            .send(redis::cmd("PTTL").arg(key(account, per_minute)))
+            .await
+            .unwrap();
+        let full_after = 30 * 60_000 / i64::from(per_minute);
+        assert!((1..=full_after).contains(&life), "{life} of {full_after}");
+    }
+}
+
+#[tokio::test]
+async fn of_many_leases_at_once_all_together_get_the_budget_and_no_more() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let budgets = RedisBudgets::new(redis);
+    let leases = (0..100).map(|_| budgets.lease(ACCOUNT, ask(600, 10, 0)));
+    let granted: u32 = futures_util::future::join_all(leases)
+        .await
+        .into_iter()
+        .map(|grant| grant.unwrap().granted)
+        .sum();
+    assert!((600..=650).contains(&granted), "{granted}");
+}

@@ -1,0 +1,150 @@
+//! The connection of everything but sessions: kept from the start on, before there is anybody to hear news.
+//!
+//! Records, limits and outcomes hear nothing that is published; they speak on a channel of their own once a second, so
+//! that a connection that has fallen silent is noticed (`connection.rs`).
+
+use std::time::Duration;
+
+use redis::cmd;
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{interval, timeout},
+};
+
+use super::{
+    connection::{EVENTS, Redis},
+    limits::RedisBudgets,
+    records::RedisRecords,
+    url::RedisUrl,
+};
+
+/// How often it speaks: four times before silence counts as loss.
+const SPEAK: Duration = Duration::from_secs(1);
+/// How often a start looks whether Redis is there.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A connection that lives as long as this.
+pub struct RedisLink {
+    redis: Redis,
+    records: RedisRecords,
+    replica: String,
+    _tasks: JoinSet<()>,
+}
+
+impl RedisLink {
+    /// Begins to connect. `replica`: tells this one from the others. Call it where the connection's tasks shall run.
+    pub fn open(url: RedisUrl, replica: String) -> Self {
+        let channel = format!("relay:link:{replica}");
+        let redis = Redis::new(url, channel.clone());
+        let (events, heard) = mpsc::channel(EVENTS);
+        let mut tasks = JoinSet::new();
+        let (keeper, speaker) = (redis.clone(), redis.clone());
+        tasks.spawn(async move { keeper.keep(events).await });
+        tasks.spawn(ignore(heard));
+        tasks.spawn(async move { speak(&speaker, &channel).await });
+        Self {
+            records: RedisRecords::new(redis.clone()),
+            redis,
+            replica,
+            _tasks: tasks,
+        }
+    }
+
+    /// Waits until Redis is there, so long at most; whether it is.
+    pub async fn is_up_within(&self, patience: Duration) -> bool {
+        let mut looks = interval(LOOK);
+        let waiting = async {
+            while !self.redis.is_up() {
+                looks.tick().await;
+            }
+        };
+        timeout(patience, waiting).await.is_ok()
+    }
+
+    /// Whether Redis is there.
+    pub fn is_up(&self) -> bool {
+        self.redis.is_up()
+    }
+
+    /// The store behind it, each time the same.
+    pub fn records(&self) -> RedisRecords {
+        self.records.clone()
+    }
+
+    /// The budgets behind it.
+    pub fn budgets(&self) -> RedisBudgets {
+        RedisBudgets::new(self.redis.clone())
+    }
+
+    /// Calls that are made elsewhere.
+    pub(crate) fn redis(&self) -> &Redis {
+        &self.redis
+    }
+
+    /// This replica's name among the others.
+    pub fn replica(&self) -> &str {
+        &self.replica
+    }
+}
+
+async fn ignore<T>(mut events: mpsc::Receiver<T>) {
+    while events.recv().await.is_some() {}
+}
+
+async fn speak(redis: &Redis, channel: &str) {
+    let mut turns = interval(SPEAK);
+    let mut publish = cmd("PUBLISH");
+    publish.arg(channel).arg("");
+    loop {
+        turns.tick().await;
+        // Where it fails, the connection is being made anew.
+        let _ = redis.send::<u64>(&publish).await;
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::store::redis::kit::Server;
+
+    /// How long tests wait for Redis.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// A link that is up.
+    pub(crate) async fn link(server: &Server) -> RedisLink {
+        let link = RedisLink::open(RedisUrl::parse(&server.url()).unwrap(), "test".to_owned());
+        assert!(link.is_up_within(PATIENCE).await);
+        link
+    }
+
+    /// Waits until a restarted server answers: the end of the old connection may not have been noticed yet.
+    pub(crate) async fn is_back(link: &RedisLink) {
+        let mut looks = interval(LOOK);
+        let answering = async {
+            while link.records().position().await.is_err() {
+                looks.tick().await;
+            }
+        };
+        timeout(PATIENCE, answering).await.expect("it comes back");
+    }
+
+    #[tokio::test]
+    async fn it_is_kept_through_silence_and_made_again_after_a_restart() {
+        let mut server = Server::start();
+        let link = link(&server).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(link.is_up(), "what it says itself is heard");
+        server.kill();
+        assert!(link.records().position().await.is_err());
+        server.restart();
+        is_back(&link).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_start_does_not_wait_for_good() {
+        let url = RedisUrl::parse("redis://127.0.0.1:1").unwrap();
+        let link = RedisLink::open(url, "test".to_owned());
+        assert!(!link.is_up_within(Duration::from_secs(1)).await);
+    }
+}

@@ -1,0 +1,204 @@
+//! The outcomes remembered for idempotency keys, shared by replicas, and the keys' pushes under way.
+//!
+//! ```text
+//! relay:{outcome:<keyed hash>}   "?<replica>"  a push under way; ends a little after its deadline
+//!                                JSON          its final outcome; ends after ten minutes
+//!
+//! get: own memory -> Redis: outcome -> it        nothing -> claimed for us, go on as the first
+//!                           claim of another -> look again until it is an outcome, or gone: then it is ours
+//! put: own memory, Redis              release (nothing final came of it): the claim goes
+//! ```
+//!
+//! Only keyed hashes and answers are kept; neither names a device or an instance.
+//!
+//! Invariant: while Redis answers, at most one replica has a push under way for a key. Redis away: each replica goes by
+//! its own memory, and a push waits for it no longer than [`PATIENCE`].
+
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use redis::{Cmd, FromRedisValue, Script};
+use serde::{Deserialize, Serialize};
+use sovereign_relay_actors::{
+    idempotency::{OutcomeMemory, REMEMBERED, Remembered},
+    now::Now,
+};
+use sovereign_relay_protocol::push::PushAnswer;
+
+use super::{connection::Redis, link::RedisLink};
+use crate::limit::EmbeddedOutcomes;
+
+/// Longest that a push waits for one answer of Redis.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// How often a repeat looks whether the first one, at another replica, is over.
+const LOOK: Duration = Duration::from_millis(50);
+/// A claim outlives the longest push by this, should its replica die.
+const CLAIM_SLACK: Duration = Duration::from_secs(2);
+
+/// Outcomes in Redis, this replica's own memory in front.
+#[derive(Clone)]
+pub struct RedisOutcomes {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    redis: Redis,
+    own: Arc<EmbeddedOutcomes>,
+    /// Marks claims of this replica.
+    claim: String,
+    claim_time: Duration,
+}
+
+/// An outcome as it stands in Redis.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    /// The message's keyed hash in hexadecimal: JSON has no 128-bit numbers.
+    message: String,
+    answer: PushAnswer,
+}
+
+/// What stands at a key.
+enum Found {
+    Outcome(Remembered),
+    Ours,
+    Theirs,
+    Away,
+}
+
+impl RedisOutcomes {
+    /// Behind a link. `deadline`: of a push.
+    pub fn open(link: &RedisLink, own: Arc<EmbeddedOutcomes>, deadline: Duration) -> Self {
+        Self::new(link.redis().clone(), own, link.replica(), deadline)
+    }
+
+    /// `replica`: tells this one from the others.
+    fn new(redis: Redis, own: Arc<EmbeddedOutcomes>, replica: &str, deadline: Duration) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                redis,
+                own,
+                claim: format!("?{replica}"),
+                claim_time: deadline + CLAIM_SLACK,
+            }),
+        }
+    }
+}
+
+impl OutcomeMemory for RedisOutcomes {
+    fn get(&self, key: u128, now: Now) -> BoxFuture<'static, Option<Remembered>> {
+        let (inner, own) = (self.inner.clone(), self.inner.own.get(key, now));
+        Box::pin(async move {
+            match own.await {
+                Some(remembered) => Some(remembered),
+                None => inner.recall(key, now).await,
+            }
+        })
+    }
+
+    fn put(&self, key: u128, outcome: Remembered, now: Now) -> BoxFuture<'static, ()> {
+        let (inner, own) = (self.inner.clone(), self.inner.own.put(key, outcome.clone(), now));
+        Box::pin(async move {
+            own.await;
+            inner.keep(key, &outcome).await;
+        })
+    }
+
+    fn release(&self, key: u128) -> BoxFuture<'static, ()> {
+        let inner = self.inner.clone();
+        Box::pin(async move { inner.release(key).await })
+    }
+}
+
+impl Inner {
+    async fn recall(&self, key: u128, now: Now) -> Option<Remembered> {
+        let waiting = async {
+            loop {
+                match self.look(key).await {
+                    Found::Outcome(remembered) => {
+                        self.own.put(key, remembered.clone(), now).await;
+                        return Some(remembered);
+                    }
+                    Found::Ours | Found::Away => return None,
+                    Found::Theirs => tokio::time::sleep(LOOK).await,
+                }
+            }
+        };
+        // A claim goes by then at the latest, whatever became of its replica.
+        tokio::time::timeout(self.claim_time, waiting)
+            .await
+            .ok()
+            .flatten()
+    }
+
+    /// What stands there, and our claim where nothing did.
+    async fn look(&self, key: u128) -> Found {
+        let mut set = redis::cmd("SET");
+        set.arg(name(key))
+            .arg(&self.claim)
+            .arg("NX")
+            .arg("GET")
+            .arg("PX")
+            .arg(millis(self.claim_time));
+        match self.ask::<Option<String>>(&set).await {
+            None => Found::Away,
+            Some(None) => Found::Ours,
+            // It was ours before an answer got lost: within one replica nobody else asks for a key under way.
+            Some(Some(text)) if text == self.claim => Found::Ours,
+            Some(Some(text)) if text.starts_with('?') => Found::Theirs,
+            // What a newer relay has written is not understood, and the push goes on.
+            Some(Some(text)) => parse(&text).map_or(Found::Away, Found::Outcome),
+        }
+    }
+
+    async fn keep(&self, key: u128, outcome: &Remembered) {
+        let stored = Stored {
+            message: format!("{:032x}", outcome.message),
+            answer: outcome.answer.clone(),
+        };
+        let Ok(text) = serde_json::to_string(&stored) else {
+            return;
+        };
+        let mut call = KEEP.prepare_invoke();
+        call.key(name(key)).arg(text).arg(millis(REMEMBERED));
+        // Where it fails, other replicas don't know it.
+        let _ = tokio::time::timeout(PATIENCE, self.redis.run::<()>(&call)).await;
+    }
+
+    async fn release(&self, key: u128) {
+        let mut call = RELEASE.prepare_invoke();
+        call.key(name(key)).arg(&self.claim);
+        // Where it fails, the claim goes by itself.
+        let _ = tokio::time::timeout(PATIENCE, self.redis.run::<()>(&call)).await;
+    }
+
+    /// `None`: no answer in time.
+    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Option<T> {
+        let answer = tokio::time::timeout(PATIENCE, self.redis.send(command)).await;
+        answer.ok()?.ok()
+    }
+}
+
+static KEEP: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("outcomes/keep.lua")));
+static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("outcomes/release.lua")));
+
+fn parse(text: &str) -> Option<Remembered> {
+    let stored: Stored = serde_json::from_str(text).ok()?;
+    Some(Remembered {
+        message: u128::from_str_radix(&stored.message, 16).ok()?,
+        answer: stored.answer,
+    })
+}
+
+fn name(key: u128) -> String {
+    format!("relay:{{outcome:{key:032x}}}")
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

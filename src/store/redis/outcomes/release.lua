@@ -1,0 +1,6 @@
+-- Takes a claim back, if it is still ours.
+-- KEYS outcome
+-- ARGV claim
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+end

@@ -1,0 +1,140 @@
+use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
+
+use super::*;
+use crate::store::redis::{
+    kit::Server,
+    link::tests::{is_back, link},
+};
+
+const KEY: u128 = 0xabc;
+const DEADLINE: Duration = Duration::from_secs(1);
+
+fn now() -> Now {
+    Now {
+        mono: Duration::from_secs(1_000),
+        unix: UnixMillis(1_800_000_000_000),
+    }
+}
+
+fn outcome(message: u128) -> Remembered {
+    Remembered {
+        message,
+        answer: PushAnswer::failed(Reason::PayloadRejected, false, None),
+    }
+}
+
+fn memory(redis: &Redis, replica: &str) -> RedisOutcomes {
+    RedisOutcomes::new(
+        redis.clone(),
+        Arc::new(EmbeddedOutcomes::new()),
+        replica,
+        DEADLINE,
+    )
+}
+
+#[tokio::test]
+async fn another_replica_repeats_what_one_has_answered_for_ten_minutes() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let (one, other) = (memory(&redis, "one"), memory(&redis, "other"));
+    assert_eq!(one.get(KEY, now()).await, None);
+    one.put(KEY, outcome(u128::MAX), now()).await;
+    assert_eq!(other.get(KEY, now()).await, Some(outcome(u128::MAX)));
+    let life: u64 = redis.send(redis::cmd("PTTL").arg(name(KEY))).await.unwrap();
+    assert!((590_000..=600_000).contains(&life));
+}
+
+#[tokio::test]
+async fn the_first_outcome_of_a_key_stays() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let (one, other) = (memory(&redis, "one"), memory(&redis, "other"));
+    one.put(KEY, outcome(1), now()).await;
+    other.put(KEY, outcome(2), now()).await;
+    assert_eq!(memory(&redis, "third").get(KEY, now()).await, Some(outcome(1)));
+}
+
+#[tokio::test]
+async fn a_repeat_waits_for_a_push_under_way_at_another_replica() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let (one, other) = (memory(&redis, "one"), memory(&redis, "other"));
+    assert_eq!(one.get(KEY, now()).await, None, "the first");
+    let repeat = tokio::spawn(other.get(KEY, now()));
+    tokio::task::yield_now().await;
+    assert!(!repeat.is_finished());
+    one.put(KEY, outcome(1), now()).await;
+    assert_eq!(repeat.await.unwrap(), Some(outcome(1)));
+}
+
+#[tokio::test]
+async fn after_a_failure_that_is_not_remembered_one_of_those_who_wait_is_the_next_first() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let (one, other, third) = (
+        memory(&redis, "one"),
+        memory(&redis, "other"),
+        memory(&redis, "third"),
+    );
+    assert_eq!(one.get(KEY, now()).await, None);
+    let (repeat, another) = (
+        tokio::spawn(other.get(KEY, now())),
+        tokio::spawn(third.get(KEY, now())),
+    );
+    one.release(KEY).await;
+    let finished = tokio::select! {
+        first = repeat => { assert_eq!(first.unwrap(), None); other }
+        first = another => { assert_eq!(first.unwrap(), None); third }
+    };
+    one.release(KEY).await;
+    assert!(
+        tokio::time::timeout(Duration::from_millis(200), one.get(KEY, now()))
+            .await
+            .is_err(),
+        "a claim is nobody else's to take back"
+    );
+    finished.put(KEY, outcome(2), now()).await;
+    assert_eq!(one.get(KEY, now()).await, Some(outcome(2)));
+}
+
+#[tokio::test]
+async fn the_claim_of_a_replica_that_died_ends_a_little_after_its_pushs_deadline() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    assert_eq!(memory(&redis, "dead").get(KEY, now()).await, None);
+    let life: u64 = redis.send(redis::cmd("PTTL").arg(name(KEY))).await.unwrap();
+    assert!((1..=3000).contains(&life));
+    let other = memory(&redis, "other");
+    let mut next = other.get(KEY, now());
+    assert!(
+        tokio::time::timeout(DEADLINE, &mut next).await.is_err(),
+        "it may still be under way"
+    );
+    assert_eq!(next.await, None);
+}
+
+#[tokio::test]
+async fn while_redis_is_away_a_replica_goes_by_its_own_memory() {
+    let mut server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let one = memory(&redis, "one");
+    server.kill();
+    let pushed = async {
+        assert_eq!(one.get(KEY, now()).await, None);
+        one.put(KEY, outcome(1), now()).await;
+        assert_eq!(one.get(KEY, now()).await, Some(outcome(1)));
+    };
+    let soon = Duration::from_secs(2);
+    tokio::time::timeout(soon, pushed)
+        .await
+        .expect("no push is held up");
+    server.restart();
+    is_back(&wired).await;
+    assert_eq!(one.get(KEY, now()).await, Some(outcome(1)), "still its own");
+}
