@@ -19,9 +19,11 @@ use sovereign_relay_actors::{
 use sovereign_relay_protocol::platform::Platform;
 use tracing::{error, info};
 
+mod follow;
 mod gate;
 mod gauges;
 mod listener;
+mod memories;
 mod provider_runtime;
 mod providers;
 mod push_half;
@@ -34,10 +36,12 @@ mod tests;
 mod upkeep;
 
 use self::{
+    follow::Following,
     gauges::gauges,
     listener::{listen_admin, listen_public},
+    memories::Memories,
     push_half::{PushHalf, all},
-    records::{Records, remembered},
+    records::Records,
     signaling::SignalHalf,
     upkeep::upkeep,
 };
@@ -51,7 +55,7 @@ use crate::{
     http::{Tuning, capabilities::is_configured, health::Facts, services::Services},
     limit::{AddressLimits, BodyBudget},
     shutdown::{Lifecycle, Phase, ReloadSignal, StopSignals},
-    store::{Store, embedded::OpenError},
+    store::embedded::OpenError,
 };
 
 /// Renders the metrics, for `/metrics`.
@@ -92,6 +96,11 @@ pub enum StartError {
     /// The enrollment secret.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// Redis is configured and was not there.
+    #[error(
+        "Redis, which REDIS_URL names, can't be reached: no key may be verified before the revocation list is read"
+    )]
+    Redis,
     /// The revocation list could not be read: no key may be verified without it.
     #[error("the revocation list could not be read: {0}")]
     Revocations(#[from] StoreError),
@@ -159,18 +168,15 @@ pub async fn start(config: Config) -> Result<RunningRelay, StartError> {
 pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, StartError> {
     let lifecycle = Lifecycle::default();
     let records = Records::open(&config, &ports).await?;
-    let push = PushHalf::start(
-        &config,
-        &ports,
-        &records.store,
-        remembered(&records.store, ports.clock.now()).await,
-    )?;
+    let memories = Memories::open(&config, &ports, &records.place).await;
+    let push = PushHalf::start(&config, &ports, &records.store, memories)?;
     let connections = descriptors::public_connections(config.listen.connections);
     let signal = SignalHalf::start(&config, &ports, &records.authority, &lifecycle, connections);
     let limits = Arc::new(AddressLimits::new());
     let services = Data::new(services(
         &config, &ports, &records, &push, &signal, &limits, &lifecycle,
     ));
+    let following = Following::start(&records.place, &push, &services).await;
     let public = listen_public(
         &config,
         &ports,
@@ -185,7 +191,7 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
         gauges(&push, &signal, &services),
         services.clone(),
     )?;
-    let upkeep = upkeep(&services, push.limits.clone());
+    let upkeep = upkeep(&services, push.memories.clone());
     lifecycle.advance(Phase::Serving);
     info!(public = %public.address, admin = %admin.address, "serving");
     Ok(RunningRelay {
@@ -198,7 +204,8 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
         push,
         signal,
         upkeep,
-        store: records.store,
+        following,
+        place: records.place,
         clock: ports.clock.clone(),
         texts: config.texts,
     })

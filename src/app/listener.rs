@@ -49,7 +49,7 @@ pub(super) fn listen_admin(
         gauges();
         render()
     };
-    let token = Some(records.admin_token.clone());
+    let token = records.admin_token.clone();
     let admin = Data::new(Admin {
         services,
         token,

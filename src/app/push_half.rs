@@ -14,16 +14,12 @@ use tracing::info;
 
 use super::{
     Ports, StartError,
+    memories::Memories,
     provider_runtime::ProviderRuntime,
     providers::{Built, Runtimes},
     threads,
 };
-use crate::{
-    config::Config,
-    http::services::Pushes,
-    limit::{EmbeddedLimits, EmbeddedOutcomes},
-    store::embedded::EmbeddedStore,
-};
+use crate::{config::Config, http::services::Pushes, store::Store};
 
 /// Everything between the HTTP side and the providers.
 pub(super) struct PushHalf {
@@ -31,16 +27,15 @@ pub(super) struct PushHalf {
     pub(super) lanes: Lanes,
     pub(super) built: Built,
     runtimes: Runtimes,
-    pub(super) limits: Arc<EmbeddedLimits>,
-    pub(super) outcomes: Arc<EmbeddedOutcomes>,
+    pub(super) memories: Memories,
 }
 
 impl PushHalf {
     pub(super) fn start(
         config: &Config,
         ports: &Ports,
-        store: &Arc<EmbeddedStore>,
-        outcomes: Arc<EmbeddedOutcomes>,
+        store: &Arc<dyn Store>,
+        memories: Memories,
     ) -> Result<Self, StartError> {
         let runtimes = Runtimes::start().map_err(StartError::Thread)?;
         let built = match &ports.providers {
@@ -48,13 +43,12 @@ impl PushHalf {
             None => Built::configured(config, &runtimes, &ports.clock, &ports.entropy)?,
         };
         let lanes = lanes(&built.providers, &runtimes, &ports.clock);
-        let limits = Arc::new(EmbeddedLimits::new());
         let registry = Registry::start(
             registry_config(config, &built.providers),
             lanes.clone(),
             store.clone(),
-            limits.clone(),
-            outcomes.clone(),
+            memories.limits(),
+            memories.outcomes(),
             ports.clock.clone(),
             ports.entropy.clone(),
         );
@@ -63,8 +57,7 @@ impl PushHalf {
             lanes,
             built,
             runtimes,
-            limits,
-            outcomes,
+            memories,
         })
     }
 

@@ -9,7 +9,9 @@ use sovereign_relay_actors::ports::Clock;
 use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
-use super::{listener::Listener, push_half::PushHalf, records::remember, signaling::SignalHalf};
+use super::{
+    follow::Following, listener::Listener, push_half::PushHalf, records::Place, signaling::SignalHalf,
+};
 use crate::{
     config::{Config, ConfigError, texts::Texts},
     defaults::STOP_TIME,
@@ -33,7 +35,8 @@ pub struct RunningRelay {
     pub(super) push: PushHalf,
     pub(super) signal: SignalHalf,
     pub(super) upkeep: JoinSet<()>,
-    pub(super) store: Arc<EmbeddedStore>,
+    pub(super) following: Following,
+    pub(super) place: Place,
     pub(super) clock: Arc<dyn Clock>,
     /// What the relay works by, for a reload to compare with.
     pub(super) texts: Texts,
@@ -88,12 +91,15 @@ impl RunningRelay {
     async fn close(mut self) {
         self.public.close().await;
         self.signal.close().await;
-        let outcomes = self.push.outcomes.clone();
+        let memories = self.push.memories.clone();
         self.push.close().await;
-        remember(&outcomes, &self.store, self.clock.now()).await;
+        memories.keep(&self.place, self.clock.now()).await;
+        self.following.stop().await;
         self.upkeep.shutdown().await;
         self.admin.close().await;
-        released(self.store).await;
+        if let Place::Here(store) = self.place {
+            released(store).await;
+        }
     }
 }
 

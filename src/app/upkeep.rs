@@ -1,11 +1,12 @@
 //! What the relay forgets by itself while it runs.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use actix_web::web::Data;
 use tokio::task::JoinSet;
 
-use crate::{http::services::Services, limit::EmbeddedLimits};
+use super::memories::Memories;
+use crate::http::services::Services;
 
 /// Tokens come and go within seconds, so their budgets are cleaned this often.
 const SHORT_UPKEEP: Duration = Duration::from_secs(5);
@@ -13,14 +14,14 @@ const SHORT_UPKEEP: Duration = Duration::from_secs(5);
 const LONG_UPKEEP: Duration = Duration::from_secs(60);
 
 /// Forgets what has lapsed, on two rhythms.
-pub(super) fn upkeep(services: &Data<Services>, limits: Arc<EmbeddedLimits>) -> JoinSet<()> {
+pub(super) fn upkeep(services: &Data<Services>, memories: Memories) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     let clock = services.clock.clone();
     tasks.spawn(async move {
         let mut turns = tokio::time::interval(SHORT_UPKEEP);
         loop {
             turns.tick().await;
-            limits.clean(clock.now());
+            memories.clean(clock.now());
         }
     });
     let services = services.clone();

@@ -283,7 +283,7 @@ impl Authority {
         bytes
     }
 
-    fn kids(&self) -> &[Kid] {
+    pub(super) fn kids(&self) -> &[Kid] {
         self.keys.as_ref().map_or(&[], KeyRing::kids)
     }
 

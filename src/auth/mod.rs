@@ -13,6 +13,7 @@
 pub mod authority;
 pub mod derived;
 pub mod error;
+pub mod following;
 mod hs256;
 pub mod keys;
 pub mod operator;

@@ -60,6 +60,7 @@ pub(crate) struct Report {
     enrollment_secret: Origin,
     previous_secrets: usize,
     data_dir: String,
+    redis: bool,
     trusted_proxies: Vec<String>,
     outgoing_proxy: Option<&'static str>,
     pushes_per_minute: u32,
@@ -78,6 +79,8 @@ pub(crate) struct Report {
 enum Origin {
     Configured,
     KeptInDataDir,
+    /// Replicas keep none of their own.
+    NotSet,
 }
 
 /// On or off, and what there is to say about it.
@@ -90,12 +93,11 @@ struct Switch {
 impl Report {
     /// Reads it off a configuration.
     pub(crate) fn of(config: &Config) -> Self {
-        let origin = |set: bool| {
-            if set {
-                Origin::Configured
-            } else {
-                Origin::KeptInDataDir
-            }
+        let shared = config.storage.redis.is_some();
+        let origin = |set: bool| match (set, shared) {
+            (true, _) => Origin::Configured,
+            (false, false) => Origin::KeptInDataDir,
+            (false, true) => Origin::NotSet,
         };
         Self {
             ok: true,
@@ -107,6 +109,7 @@ impl Report {
             enrollment_secret: origin(config.enrollment.secret.is_some()),
             previous_secrets: config.enrollment.previous_secrets.len(),
             data_dir: config.storage.data_dir.display().to_string(),
+            redis: shared,
             trusted_proxies: config.proxies.trusted.iter().map(ToString::to_string).collect(),
             outgoing_proxy: config.proxies.outgoing,
             pushes_per_minute: config.limits.pushes_per_minute,
@@ -144,7 +147,7 @@ impl Report {
                 "enrollment",
                 &format!("{} (secret {})", self.enrollment, self.enrollment_secret.words()),
             ),
-            line("data", &self.data_dir),
+            line("data", self.place()),
             line("proxies", &self.proxies_in_words()),
             line("way out", &self.way_out()),
             line(
@@ -175,6 +178,14 @@ impl Report {
         ]
     }
 
+    fn place(&self) -> &str {
+        if self.redis {
+            "in Redis, shared by replicas"
+        } else {
+            &self.data_dir
+        }
+    }
+
     fn way_out(&self) -> String {
         let through = |name| format!("through the proxy that {name} names (NO_PROXY excepts hosts)");
         self.outgoing_proxy.map_or_else(|| "direct".to_owned(), through)
@@ -200,6 +211,7 @@ impl Origin {
         match self {
             Self::Configured => "set",
             Self::KeptInDataDir => "kept in the data folder",
+            Self::NotSet => "not set",
         }
     }
 }

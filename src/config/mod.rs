@@ -157,12 +157,12 @@ fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
         "an enrollment secret has less than 32 bytes: whoever enrolls can try to guess it offline",
     );
     warn_if(
-        !config.admin.listen.ip().is_loopback(),
-        "RELAY_ADMIN_LISTEN is not a loopback address: /metrics is open to whoever reaches it",
+        config.storage.redis.is_some() && config.enrollment.secret.is_none(),
+        "RELAY_ENROLLMENT_SECRET is not set, and replicas make none of their own: every key is answered not_configured",
     );
     warn_if(
-        config.storage.redis.is_some(),
-        "REDIS_URL shares sessions: enrollments, revocations and limits are each replica's own in this version",
+        !config.admin.listen.ip().is_loopback(),
+        "RELAY_ADMIN_LISTEN is not a loopback address: /metrics is open to whoever reaches it",
     );
     for name in sources.exposed_secrets() {
         warnings.push(format!(

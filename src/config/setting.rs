@@ -253,8 +253,8 @@ settings! {
     );
     REDIS_URL = secret(
         "REDIS_URL",
-        "sessions in memory",
-        "Redis or Valkey that replicas share sessions in: redis://, redis+sentinel:// or redis+cluster://, rediss for TLS",
+        "embedded store",
+        "Redis or Valkey that replicas share their state in: redis://, redis+sentinel:// or redis+cluster://, rediss for TLS; needs RELAY_ENROLLMENT_SECRET, the same on all",
     );
     ADMIN_LISTEN = plain("RELAY_ADMIN_LISTEN", "127.0.0.1:4003", "address and port of /metrics and the admin API");
     ADMIN_TOKEN = secret(

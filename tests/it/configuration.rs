@@ -211,3 +211,19 @@ async fn a_secret_may_stand_in_a_file_and_not_in_two_places() {
     let missing = check(&[("RELAY_ENROLLMENT_SECRET_FILE", "/no/such/file")]).await;
     assert!(missing.complaint(1).contains("/no/such/file"), "{missing:?}");
 }
+
+#[tokio::test]
+async fn with_redis_it_says_that_no_secret_is_made_and_where_state_is() {
+    let redis = ("REDIS_URL", "redis://user:MARKED@127.0.0.1");
+    let checked = check(&[redis]).await;
+    let text = checked.done();
+    for words in [
+        "(secret not set)",
+        "(token not set)",
+        "in Redis",
+        "RELAY_ENROLLMENT_SECRET is not set",
+    ] {
+        assert!(text.contains(words), "{words} in:\n{text}");
+    }
+    assert!(!text.contains("MARKED"), "{text}");
+}

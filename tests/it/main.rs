@@ -40,6 +40,7 @@ mod reload;
 mod replicas;
 mod runtime;
 mod sessions;
+mod shared_pushes;
 mod shared_sessions;
 mod signaling;
 mod support;

@@ -1,0 +1,172 @@
+//! Keeps a replica's memory in step with Redis: revocations, suspensions and limits that others wrote, and how many
+//! replicas there are.
+//!
+//! ```text
+//! twice a second: say that we live, read the change log on from our position
+//!     a change                 -> the revocation list, or the instance's actor reads its standing again
+//!     the position is lost     -> everything is read anew, and what Redis lacks is written back
+//!     Redis is away            -> memory stays as it is; the position decides later whether anything was missed
+//! ```
+//!
+//! Invariant: whatever was acknowledged at one replica holds at all of them within a second while they reach Redis, and
+//! after that as soon as they do again. There is no notification that could be missed.
+
+use std::{sync::Arc, time::Duration};
+
+use actix_web::web::Data;
+use sovereign_relay_actors::{ports::StoreError, registry::Registry};
+use tokio::{
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, timeout},
+};
+use tracing::{info, warn};
+
+use super::{push_half::PushHalf, records::Place};
+use crate::{
+    http::services::Services,
+    store::redis::{
+        limits::RedisBudgets,
+        link::RedisLink,
+        records::{Change, Changes, Position, RedisRecords},
+    },
+};
+
+/// How often the log is read: half of the second that is promised, for the other half is Redis'.
+const TURN: Duration = Duration::from_millis(500);
+/// What leaving takes at most: the others notice by themselves too.
+const LEAVING: Duration = Duration::from_millis(500);
+
+/// Follows until it is stopped.
+pub(super) struct Following {
+    tasks: JoinSet<()>,
+    link: Option<Arc<RedisLink>>,
+}
+
+struct Follower {
+    records: RedisRecords,
+    replica: String,
+    budgets: RedisBudgets,
+    registry: Registry,
+    services: Data<Services>,
+    position: Option<Position>,
+}
+
+impl Following {
+    /// Has followed once when it returns: nothing is served on the word of a list that is older than the start.
+    pub(super) async fn start(place: &Place, push: &PushHalf, services: &Data<Services>) -> Self {
+        let mut tasks = JoinSet::new();
+        let (Place::Redis(link), Some(budgets)) = (place, push.memories.budgets()) else {
+            return Self { tasks, link: None };
+        };
+        let mut follower = Follower {
+            records: link.records(),
+            replica: link.replica().to_owned(),
+            budgets,
+            registry: push.registry.clone(),
+            services: services.clone(),
+            position: None,
+        };
+        let first = follower.turn().await;
+        tasks.spawn(follower.run(first.is_ok()));
+        Self {
+            tasks,
+            link: Some(link.clone()),
+        }
+    }
+
+    /// The others no longer count with this replica.
+    pub(super) async fn stop(mut self) {
+        self.tasks.shutdown().await;
+        if let Some(link) = self.link {
+            // Where it fails, they notice within seconds.
+            let _ = timeout(LEAVING, link.records().leave(link.replica())).await;
+        }
+    }
+}
+
+impl Follower {
+    async fn run(mut self, mut is_well: bool) {
+        let mut turns = interval(TURN);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            turns.tick().await;
+            match (self.turn().await, is_well) {
+                (Ok(()), true) | (Err(_), false) => {}
+                (Ok(()), false) => {
+                    info!("following revocations, suspensions and limits again");
+                    // An actor that began meanwhile could not read its instance's standing.
+                    self.registry.refresh_all();
+                    is_well = true;
+                }
+                (Err(error), true) => {
+                    warn!(%error, "cannot follow revocations, suspensions and limits: what is known holds");
+                    is_well = false;
+                }
+            }
+        }
+    }
+
+    async fn turn(&mut self) -> Result<(), StoreError> {
+        let replicas = self.records.beat(&self.replica).await?;
+        self.budgets.set_replicas(replicas);
+        metrics::gauge!("relay_replicas").set(f64::from(replicas));
+        while let Some(position) = &self.position {
+            match self.records.changes_since(position).await? {
+                Changes::Seen { changes, .. } if changes.is_empty() => return Ok(()),
+                Changes::Seen { position, changes } => {
+                    for change in changes {
+                        self.apply(change).await?;
+                    }
+                    self.position = Some(position);
+                }
+                Changes::Lost => self.position = None,
+            }
+        }
+        self.read_anew().await
+    }
+
+    /// The position is taken first: what changes meanwhile is seen twice rather than never.
+    async fn read_anew(&mut self) -> Result<(), StoreError> {
+        let position = self.records.position().await?;
+        let learned = self.services.authority.learn_all().await?;
+        for instance in learned.ended {
+            self.services.signaling.end_instance(instance).await;
+        }
+        self.services.authority.write_back(learned.lacking).await?;
+        let epoch = fresh_epoch(&self.services);
+        let restored = self.records.read_words(&epoch).await?;
+        if restored > 0 {
+            warn!(
+                restored,
+                "redis was emptied: suspensions and limits known here are written back"
+            );
+        }
+        self.registry.refresh_all();
+        metrics::counter!("relay_store_read_anew_total").increment(1);
+        self.position = Some(position);
+        Ok(())
+    }
+
+    async fn apply(&self, change: Change) -> Result<(), StoreError> {
+        match change {
+            Change::Revoked(instance, entry) => {
+                if self.services.authority.learn(instance, &entry) {
+                    self.services.signaling.end_instance(instance).await;
+                    self.registry.refresh(instance).await;
+                }
+            }
+            Change::Forgotten(instance, entry) => self.services.authority.unlearn(instance, entry),
+            Change::Standing(instance) => {
+                self.records.read_word(instance).await?;
+                self.registry.refresh(instance).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fresh_epoch(services: &Services) -> String {
+    let mut bytes = [0; 8];
+    services.entropy.fill(&mut bytes);
+    format!("{:016x}", u64::from_be_bytes(bytes))
+}

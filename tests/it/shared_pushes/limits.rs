@@ -1,0 +1,118 @@
+//! One limit, whatever replica is asked.
+
+use super::*;
+use crate::support::grown::grown_instance;
+
+/// How long replicas are flooded.
+const FLOOD: Duration = Duration::from_secs(12);
+const PER_MINUTE: u32 = 600;
+
+fn messages(count: u64) -> Vec<Value> {
+    let message = |_| {
+        let mut token = [0; 32];
+        #[allow(clippy::disallowed_methods, reason = "tests have no entropy port")]
+        getrandom::fill(&mut token).unwrap();
+        let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
+        json!({ "deviceToken": token, "platform": "ios", "encryptedPayload": "sealed" })
+    };
+    (0..count).map(message).collect()
+}
+
+fn sent(answer: &Answer) -> u32 {
+    let results = answer.body["results"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{answer:?}"));
+    let sent = results.iter().filter(|result| result["result"] == "sent").count();
+    u32::try_from(sent).unwrap()
+}
+
+/// Pushes for a while, more than it may; how many were sent.
+async fn flood(relay: &Relay, instance: &Instance, size: u64, until: Instant) -> u32 {
+    let mut total = 0;
+    while Instant::now() < until {
+        total += sent(&relay.batch(instance, &messages(size)).await);
+    }
+    total
+}
+
+async fn flood_all(relays: &[&Relay], instance: &Instance) -> (u32, Duration) {
+    let began = Instant::now();
+    let floods = relays
+        .iter()
+        .map(|relay| flood(relay, instance, 40, began + FLOOD));
+    let total = join_all(floods).await.into_iter().sum();
+    (total, began.elapsed())
+}
+
+/// What one replica alone would let through: a full budget, and what comes back meanwhile.
+fn alone(took: Duration) -> f64 {
+    f64::from(PER_MINUTE) * (1.0 + took.as_secs_f64() / 60.0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_replicas_together_let_an_instance_do_what_one_alone_would_within_five_percent() {
+    let place = Place::of(3).await;
+    place.world.simulators.set_recording(false);
+    let instance = grown_instance();
+    let relays: Vec<_> = place.replicas().collect();
+    let (total, took) = flood_all(&relays, &instance).await;
+    let fair = alone(took);
+    assert!(
+        (fair * 0.95..=fair * 1.01).contains(&f64::from(total)),
+        "{total} of {fair}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_budget_of_an_instance_that_one_replica_has_spent_is_spent_at_the_others_too() {
+    let place = Place::of(2).await;
+    place.world.simulators.set_recording(false);
+    let instance = grown_instance();
+    let (total, took) = flood_all(&[&place.world.relay], &instance).await;
+    assert!(f64::from(total) >= alone(took) * 0.95, "{total}");
+    let answer = place.others[0].batch(&instance, &messages(200)).await;
+    assert!(sent(&answer) <= 20, "{answer:?}");
+    let refused = answer.body["results"].as_array().unwrap().last().unwrap();
+    assert_eq!(refused["error"], "rate_limited");
+    assert!(
+        (1..=2).contains(&refused["retryAfterSeconds"].as_u64().unwrap()),
+        "{refused}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn young_instances_of_one_address_share_one_budget_over_replicas() {
+    let place = Place::of(2).await;
+    place.world.simulators.set_recording(false);
+    let mut total = 0;
+    for relay in place.replicas() {
+        for _ in 0..2 {
+            let young = relay.enroll_from("203.0.113.20").await;
+            total += sent(&relay.batch(&young, &messages(450)).await);
+        }
+    }
+    assert!(
+        (1140..1260).contains(&total),
+        "1,200, not four times 450: {total}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operators_limit_holds_at_all_replicas_within_a_second() {
+    let place = Place::of(2).await;
+    place.world.simulators.set_recording(false);
+    let instance = grown_instance();
+    for relay in place.replicas() {
+        assert_eq!(sent(&relay.batch(&instance, &messages(50)).await), 50);
+    }
+    place.admin(&instance, "limit", json!({ "perMinute": 30 })).await;
+    tokio::time::sleep(PROMISED).await;
+    let relays: Vec<_> = place.replicas().collect();
+    let wanted = messages(100);
+    let answers = join_all(relays.iter().map(|relay| relay.batch(&instance, &wanted))).await;
+    let total: u32 = answers.iter().map(sent).sum();
+    assert!(
+        (28..=33).contains(&total),
+        "a fresh budget of 30 for both: {total}"
+    );
+}
