@@ -124,7 +124,7 @@ impl Lease {
         };
     }
 
-    /// One token, if there is one. After `Wait` somebody waits, until [`Lease::serve`] or [`Lease::leave`].
+    /// One token, if there is one. After `Wait` somebody waits, until [`Lease::serve`].
     pub(super) fn take(&mut self, now: Duration) -> Take {
         self.lapse(now);
         if self.stock > 0 {
