@@ -175,6 +175,10 @@ pub const SECTIONS: &[Section] = &[
         title: "Instances and records",
         metrics: RECORDS,
     },
+    Section {
+        title: "Replicas",
+        metrics: REPLICAS,
+    },
 ];
 
 const PUSHES: &[Metric] = &[
@@ -397,6 +401,34 @@ const RECORDS: &[Metric] = &[
         "relay_store_reopened_total",
         &[],
         "Times that the embedded store came back after a fault",
+    ),
+];
+
+const REPLICAS: &[Metric] = &[
+    gauge(
+        "relay_redis_up",
+        &[],
+        "1 while Redis answers, with REDIS_URL alone",
+    ),
+    gauge(
+        "relay_replicas",
+        &[],
+        "Replicas that share the limits, as last heard",
+    ),
+    gauge(
+        "relay_signal_slots_held",
+        &[],
+        "Slots of shared sessions whose connection is here",
+    ),
+    counter(
+        "relay_limit_leases_failed_total",
+        &[],
+        "Leases of a shared limit that Redis did not give in time: a local share is used",
+    ),
+    counter(
+        "relay_store_read_anew_total",
+        &[],
+        "Times that revocations, suspensions and limits were read as a whole, since changes may have been missed",
     ),
 ];
 
