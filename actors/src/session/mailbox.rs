@@ -1,5 +1,7 @@
 //! What waits for one slot: entries numbered without a gap, kept until they are acknowledged.
 //!
+//! A client may know what any connection of its slot has read, whether or not it was written: `sent` remembers how far.
+//!
 //! Invariant: a full mailbox refuses what is new; nothing that was stored is given up before its acknowledgement.
 
 use std::collections::VecDeque;
@@ -14,6 +16,8 @@ pub(crate) struct Mailbox {
     entries: VecDeque<Entry>,
     /// Highest `seq` trimmed.
     base: u64,
+    /// Highest `seq` read.
+    sent: u64,
     messages: usize,
     bytes: usize,
 }
@@ -28,8 +32,13 @@ impl Mailbox {
         self.base
     }
 
+    /// Highest `seq` that a connection has read: no client can know of more.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
     /// Highest `seq` given out.
-    pub(crate) fn top(&self) -> u64 {
+    fn top(&self) -> u64 {
         self.entries.back().map_or(self.base, |last| last.seq)
     }
 
@@ -94,7 +103,7 @@ impl Mailbox {
     }
 
     /// What comes after `after`: at least one entry if there is one, and more while they fit into `bytes`.
-    pub(crate) fn after(&self, after: u64, bytes: usize) -> Vec<Entry> {
+    pub(crate) fn after(&mut self, after: u64, bytes: usize) -> Vec<Entry> {
         let skip = usize::try_from(after.saturating_sub(self.base)).unwrap_or(usize::MAX);
         let mut room = bytes;
         let fits = |entry: &&Entry| {
@@ -105,7 +114,10 @@ impl Mailbox {
             room = room.saturating_sub(counted_bytes(content));
             has_room
         };
-        self.entries.iter().skip(skip).take_while(fits).cloned().collect()
+        let page: Vec<Entry> = self.entries.iter().skip(skip).take_while(fits).cloned().collect();
+        let last = page.last().map_or(0, |entry| entry.seq);
+        self.sent = self.sent.max(last);
+        page
     }
 }
 

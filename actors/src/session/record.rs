@@ -183,7 +183,7 @@ impl SessionRecord {
     /// Forgets what waits for a slot, up to `seq`.
     pub fn trim(&mut self, slot: Slot, epoch: u64, seq: u64) -> Result<Trimmed, Gone> {
         let mailbox = &mut self.held(slot, epoch)?.mailbox;
-        if seq > mailbox.top() {
+        if seq > mailbox.sent() {
             return Ok(Trimmed::BeyondSent);
         }
         mailbox.trim(seq);

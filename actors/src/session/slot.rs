@@ -129,7 +129,7 @@ impl SlotRecord {
     }
 
     fn check_last(&self, bind: &Bind) -> Result<(), BindRefusal> {
-        if bind.last > self.mailbox.top() {
+        if bind.last > self.mailbox.sent() {
             return Err(BindRefusal::BeyondSent);
         }
         Ok(())

@@ -37,6 +37,7 @@ macro_rules! session_store_contract {
             a_secret_that_was_replaced_does_not_come_back,
             binds_are_limited_each_kind_by_itself,
             a_client_that_knows_more_than_was_sent_is_turned_away,
+            what_waits_and_was_never_sent_can_not_be_known,
             a_lost_peer_is_away_after_2_s_and_left_after_30,
             a_goodbye_is_seen_at_once_and_can_be_taken_back,
             messages_wait_in_order_and_are_read_page_by_page,
@@ -143,6 +144,12 @@ impl Session {
 
     async fn trim(&self, slot: Slot, epoch: u64, seq: u64) -> Result<Trimmed, Gone> {
         self.opened.store.trim(self.id, slot, epoch, seq).await
+    }
+
+    /// Reads all that waits, and acknowledges it up to `seq`.
+    async fn process(&self, slot: Slot, epoch: u64, seq: u64) {
+        self.waiting(slot, epoch).await;
+        assert_eq!(self.trim(slot, epoch, seq).await.unwrap(), Trimmed::Trimmed);
     }
 
     async fn unbind(&self, slot: Slot, epoch: u64, departure: Departure) -> Result<(), Gone> {

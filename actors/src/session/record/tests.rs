@@ -80,6 +80,12 @@ impl Bench {
         self.record.read(slot, epoch, 0, usize::MAX).unwrap()
     }
 
+    /// Reads all that waits, and acknowledges it up to `seq`.
+    fn process(&mut self, slot: Slot, epoch: u64, seq: u64) {
+        self.waiting(slot, epoch);
+        assert_eq!(self.record.trim(slot, epoch, seq).unwrap(), Trimmed::Trimmed);
+    }
+
     /// What the peer of `slot` is told.
     fn seen(&self, slot: Slot) -> (PeerState, u32) {
         let PeerPresence { state, generation } = self.record.peer(slot.other(), self.now).told;

@@ -28,7 +28,7 @@ if is_new and string.find(retired, connection, 1, true) then
   return { 'replaced' }
 elseif not is_new and attempt <= get('attempt') then
   return { 'replaced' }
-elseif last > number(get('top')) then
+elseif last > number(get('sent')) then
   return { 'beyond' }
 end
 

@@ -1,6 +1,6 @@
 -- ARGV: slot, epoch, after, bytes. Answers the first entry's seq and the entries.
 local slot, bytes = ARGV[1], tonumber(ARGV[4])
-local record = some({ slot .. '_epoch', slot .. '_phase', slot .. '_base' })
+local record = some({ slot .. '_epoch', slot .. '_phase', slot .. '_base', slot .. '_sent' })
 if not record then
   return { 'gone' }
 elseif not holds(record, slot, ARGV[2]) then
@@ -11,13 +11,25 @@ local base = number(record[slot .. '_base'])
 local at = math.max(tonumber(ARGV[3]) - base, 0)
 local answer = { 'ok', base + at + 1 }
 local room = bytes
+
+-- A client may know of what was read, and of no more. When memory is short only what frees some is allowed, unless the
+-- script has begun to write: the end that the record has already is a beginning.
+local function done()
+  local last = answer[2] + #answer - 3
+  if #answer > 2 and last > number(record[slot .. '_sent']) then
+    redis.call('PEXPIREAT', KEYS[1], record.ends)
+    save({ slot .. '_sent', last })
+  end
+  return answer
+end
+
 while true do
   local entries = redis.call('LRANGE', mail(slot), at, at + PAGE - 1)
   for _, entry in ipairs(entries) do
     if string.sub(entry, 1, 1) == 'm' then
       local size = #entry - string.find(entry, ':', 1, true) + ENTRY_BYTES
       if room ~= bytes and size > room then
-        return answer
+        return done()
       end
       room = math.max(room - size, 0)
     end
@@ -25,6 +37,6 @@ while true do
   end
   at = at + PAGE
   if #entries < PAGE then
-    return answer
+    return done()
   end
 end

@@ -2,14 +2,14 @@
 local slot, seq = ARGV[1], tonumber(ARGV[3])
 local peer = other(slot)
 local record = some({
-  slot .. '_epoch', slot .. '_phase', slot .. '_base', slot .. '_top', slot .. '_count', slot .. '_bytes',
+  slot .. '_epoch', slot .. '_phase', slot .. '_base', slot .. '_top', slot .. '_sent', slot .. '_count', slot .. '_bytes',
   peer .. '_instance', 'expires',
 })
 if not record then
   return { 'gone' }
 elseif not holds(record, slot, ARGV[2]) then
   return { 'fenced' }
-elseif seq > number(record[slot .. '_top']) then
+elseif seq > number(record[slot .. '_sent']) then
   return { 'beyond' }
 end
 return { 'ok', forget(record, slot, seq), record[peer .. '_instance'] or '', tonumber(record.expires) - now }

@@ -146,6 +146,13 @@ impl Replica {
         read.await.unwrap().len()
     }
 
+    /// Reads all that waits, and acknowledges it up to `seq`.
+    async fn process(&self, slot: Slot, epoch: u64, seq: u64) {
+        self.read(slot, epoch).await;
+        let trimmed = self.store.trim(ID, slot, epoch, seq).await.unwrap();
+        assert_eq!(trimmed, Trimmed::Trimmed);
+    }
+
     /// One beat, without waiting for it.
     async fn beats(&self) {
         let dead = self.store.0.renew().await.unwrap();

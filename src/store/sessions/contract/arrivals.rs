@@ -106,6 +106,7 @@ pub(crate) async fn a_client_that_knows_more_than_was_sent_is_turned_away(opened
     let session = opened.with_session().await;
     let (a, b) = session.both().await;
     session.fill(Slot::A, a, 1, 2).await;
+    assert_eq!(session.waiting(Slot::B, b).await.len(), 2);
     for bind in [again(Slot::B, 2, 2, 3), again(Slot::B, 9, 1, 3)] {
         assert!(matches!(
             session.try_bind(bind).await,
@@ -118,6 +119,42 @@ pub(crate) async fn a_client_that_knows_more_than_was_sent_is_turned_away(opened
     for attempt in [2, 3] {
         assert_eq!(session.bind(again(Slot::B, 2, attempt, 2)).await.base, 2);
     }
+}
+
+pub(crate) async fn what_waits_and_was_never_sent_can_not_be_known(opened: Opened) {
+    let session = opened.with_session().await;
+    let a = session.bind(hello(Slot::A, 1)).await.epoch;
+    session.fill(Slot::A, a, 1, 5).await;
+    for last in [1, 5] {
+        let refused = session.try_bind(again(Slot::B, 2, 1, last)).await;
+        assert!(matches!(refused, Err(BindRefusal::BeyondSent)), "{last}");
+    }
+    let b = session.bind(hello(Slot::B, 2)).await.epoch;
+    assert_eq!(session.trim(Slot::B, b, 1).await.unwrap(), Trimmed::BeyondSent);
+
+    // One page is sent: of its messages it may know, of the others not.
+    let store = &session.opened.store;
+    let page = store.read(session.id, Slot::B, b, 0, 2 * (ENTRY_BYTES + 2));
+    assert_eq!(page.await.unwrap().len(), 2);
+    assert_eq!(session.trim(Slot::B, b, 3).await.unwrap(), Trimmed::BeyondSent);
+    assert_eq!(session.trim(Slot::B, b, 1).await.unwrap(), Trimmed::Trimmed);
+    // Whichever of its connections read it.
+    let refused = session.try_bind(again(Slot::B, 3, 1, 3)).await;
+    assert!(matches!(refused, Err(BindRefusal::BeyondSent)));
+    let reloaded = session.bind(again(Slot::B, 3, 1, 2)).await;
+    assert_eq!(reloaded.base, 2);
+    assert_eq!(
+        session.trim(Slot::B, reloaded.epoch, 3).await.unwrap(),
+        Trimmed::BeyondSent
+    );
+    // What was read again makes nothing unsent.
+    assert_eq!(session.waiting(Slot::B, reloaded.epoch).await.len(), 3);
+    let page = store.read(session.id, Slot::B, reloaded.epoch, 0, 1);
+    assert_eq!(page.await.unwrap().len(), 1);
+    assert_eq!(
+        session.trim(Slot::B, reloaded.epoch, 5).await.unwrap(),
+        Trimmed::Trimmed
+    );
 }
 
 pub(crate) async fn a_lost_peer_is_away_after_2_s_and_left_after_30(opened: Opened) {

@@ -59,7 +59,7 @@ pub(crate) async fn a_message_is_stored_once_and_a_gap_is_refused(opened: Opened
     );
     assert_eq!(session.waiting(Slot::A, a).await, []);
     // Stored before it was resumed, acknowledged or not: stored.
-    session.trim(Slot::B, b, 2).await.unwrap();
+    session.process(Slot::B, b, 2).await;
     let a = session.bind(again(Slot::A, 1, 2, 0)).await.epoch;
     assert_eq!(session.append(Slot::A, a, 2).await.unwrap(), Appended::Duplicate);
     assert_eq!(session.waiting(Slot::B, b).await, []);
@@ -111,6 +111,7 @@ pub(crate) async fn what_is_acknowledged_is_forgotten_and_nothing_else(opened: O
     let session = opened.with_session().await;
     let (a, b) = session.both().await;
     session.fill(Slot::A, a, 1, 4).await;
+    assert_eq!(session.waiting(Slot::B, b).await.len(), 4);
     for seq in [3, 3, 1, 0] {
         assert_eq!(session.trim(Slot::B, b, seq).await.unwrap(), Trimmed::Trimmed);
         assert_eq!(session.waiting(Slot::B, b).await, [said(4, 1, "a4")]);
@@ -130,7 +131,7 @@ pub(crate) async fn a_new_load_of_the_receiver_gets_what_was_not_acknowledged(op
     let session = opened.with_session().await;
     let (a, b) = session.both().await;
     session.fill(Slot::A, a, 1, 3).await;
-    session.trim(Slot::B, b, 1).await.unwrap();
+    session.process(Slot::B, b, 1).await;
     let reloaded = session.bind(hello(Slot::B, 3)).await;
     assert_eq!((reloaded.base, reloaded.generation), (1, 2));
     let expected = [said(2, 1, "a2"), said(3, 1, "a3")];
@@ -155,7 +156,7 @@ pub(crate) async fn a_new_load_of_the_sender_stands_before_its_messages_even_in_
         session.waiting(Slot::B, b.epoch).await.last(),
         Some(&(most + 1, 2, None))
     );
-    session.trim(Slot::B, b.epoch, most).await.unwrap();
+    session.process(Slot::B, b.epoch, most).await;
     session.fill(Slot::A, reloaded, 1, 1).await;
     let expected = [(most + 1, 2, None), said(most + 2, 2, "a1")];
     assert_eq!(session.waiting(Slot::B, b.epoch).await, expected);
@@ -174,7 +175,7 @@ pub(crate) async fn a_full_mailbox_refuses_what_is_new_until_something_is_acknow
         assert_eq!(session.append(Slot::A, a, n).await.unwrap(), expected, "{n}");
     }
     session.fill(Slot::B, b, 1, 1).await;
-    session.trim(Slot::B, b, 1).await.unwrap();
+    session.process(Slot::B, b, 1).await;
     session.fill(Slot::A, a, most + 1, most + 1).await;
     assert_eq!(
         session.append(Slot::A, a, most + 2).await.unwrap(),
@@ -199,7 +200,7 @@ pub(crate) async fn the_bytes_of_a_mailbox_are_bounded(opened: Opened) {
         assert_eq!(append(n, sixteenth).await.unwrap(), Appended::Stored);
     }
     assert_eq!(append(17, 0).await.unwrap(), Appended::MailboxFull);
-    session.trim(Slot::B, b, 1).await.unwrap();
+    session.process(Slot::B, b, 1).await;
     assert_eq!(append(17, sixteenth + 1).await.unwrap(), Appended::MailboxFull);
     assert_eq!(append(17, sixteenth).await.unwrap(), Appended::Stored);
 }
@@ -217,7 +218,7 @@ pub(crate) async fn messages_without_content_are_counted_too(opened: Opened) {
     let room = limits::MAILBOX_BYTES - 11 * ENTRY_BYTES;
     assert_eq!(append(11, room + 1).await.unwrap(), Appended::MailboxFull);
     assert_eq!(append(11, room).await.unwrap(), Appended::Stored);
-    session.trim(Slot::B, b, 1).await.unwrap();
+    session.process(Slot::B, b, 1).await;
     assert_eq!(append(12, 1).await.unwrap(), Appended::MailboxFull);
     assert_eq!(append(12, 0).await.unwrap(), Appended::Stored);
 }
@@ -229,8 +230,8 @@ pub(crate) async fn a_session_carries_so_many_messages_both_ways_together(opened
     for n in 1..=half {
         session.fill(Slot::A, a, n, n).await;
         session.fill(Slot::B, b, n, n).await;
-        session.trim(Slot::A, a, n).await.unwrap();
-        session.trim(Slot::B, b, n).await.unwrap();
+        session.process(Slot::A, a, n).await;
+        session.process(Slot::B, b, n).await;
     }
     assert_eq!(
         session.append(Slot::A, a, half + 1).await.unwrap(),

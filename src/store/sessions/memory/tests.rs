@@ -105,6 +105,14 @@ impl Bench {
         now(self.store.append(id(session), Slot::A, epoch, n, content)).unwrap()
     }
 
+    /// The peer in slot b reads all that waits, and acknowledges it up to `seq`.
+    fn process(&self, session: u8, epoch: u64, seq: u64) {
+        let (id, slot) = (id(session), Slot::B);
+        now(self.store.read(id, slot, epoch, 0, usize::MAX)).unwrap();
+        let trimmed = now(self.store.trim(id, slot, epoch, seq));
+        assert_eq!(trimmed.unwrap(), Trimmed::Trimmed);
+    }
+
     /// Sessions, bytes, and instances that the books know.
     fn kept(&self) -> (usize, usize, usize) {
         let snapshot = self.store.snapshot();

@@ -65,8 +65,10 @@ fn the_last_16_secrets_of_a_slot_never_come_back() {
 #[test]
 fn a_client_that_saw_more_than_was_sent_means_another_session() {
     let mut bench = Bench::new();
-    let (a, _) = bench.both();
+    let (a, b) = bench.both();
     bench.append(Slot::A, a, 1).unwrap();
+    bench.waiting(Slot::B, b);
+    bench.append(Slot::A, a, 2).unwrap();
     let before = bench.everything();
     for bind in [
         again(Slot::B, 2, 2, 2),

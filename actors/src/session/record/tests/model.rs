@@ -270,6 +270,7 @@ impl World {
             }
             assert_eq!(*client.peer.get_or_insert(generation), generation);
             client.seen = seq;
+            client.sent = client.sent.max(seq);
         }
     }
 
@@ -279,9 +280,9 @@ impl World {
             return;
         };
         client.acknowledged = client.acknowledged.max(seen as usize);
-        let top = client.log.len() as u64;
+        let sent = client.sent;
         assert_eq!(
-            self.record.trim(slot, epoch, top + 1).unwrap(),
+            self.record.trim(slot, epoch, sent + 1).unwrap(),
             Trimmed::BeyondSent
         );
         assert_eq!(self.record.trim(slot, epoch, seen).unwrap(), Trimmed::Trimmed);

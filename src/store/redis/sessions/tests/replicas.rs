@@ -59,7 +59,7 @@ async fn a_receiver_is_woken_again_until_it_took_everything() {
         one.store.0.wake_again().await;
     }
     other.told.hears(News::Mail(ID, Slot::B)).await;
-    other.store.trim(ID, Slot::B, b, 1).await.unwrap();
+    other.process(Slot::B, b, 1).await;
     one.store.0.wake_again().await;
     one.store.0.wake_again().await;
     assert_eq!(one.store.0.unconfirmed.len(), 0);
@@ -104,7 +104,7 @@ async fn bytes_are_counted_over_all_replicas() {
     one.beats().await;
     other.beats().await;
     assert_eq!(other.store.mailbox_bytes(), bytes);
-    other.store.trim(ID, Slot::B, b, 1).await.unwrap();
+    other.process(Slot::B, b, 1).await;
     other.beats().await;
     one.beats().await;
     assert_eq!((one.store.mailbox_bytes(), other.store.mailbox_bytes()), (0, 0));

@@ -12,7 +12,7 @@ async fn every_key_has_an_end_and_none_is_left_of_a_session_that_is_over() {
     }
     one.beats().await;
     // A list that was empty is made anew.
-    other.store.trim(ID, Slot::B, b, 3).await.unwrap();
+    other.process(Slot::B, b, 3).await;
     one.append(Slot::A, a, 4).await.unwrap();
     one.bind(Slot::A, 9, 1).await;
     let all = keys(&server.url()).await;
@@ -116,6 +116,25 @@ async fn in_a_cluster_sessions_lie_on_all_nodes_and_replicas_hear_each_other() {
     }
     assert!(other.store.remove(numbered(3).id, INSTANCE).await.unwrap());
     assert_eq!(*one.told.ended.lock().unwrap(), [numbered(3).id]);
+}
+
+#[tokio::test]
+async fn when_the_server_has_no_memory_left_what_waits_is_read_and_acknowledged_all_the_same() {
+    let server = Server::start();
+    let (one, a, other, b) = pair(&server).await;
+    for n in 1..=2 {
+        assert_eq!(one.append(Slot::A, a, n).await.unwrap(), Appended::Stored);
+    }
+    command(&server.url(), &["CONFIG", "SET", "maxmemory", "1"]).await;
+    assert!(matches!(
+        one.append(Slot::A, a, 3).await,
+        Err(Gone::Unavailable(_))
+    ));
+    assert_eq!(other.read(Slot::B, b).await, 2);
+    let trimmed = other.store.trim(ID, Slot::B, b, 2).await.unwrap();
+    assert_eq!(trimmed, Trimmed::Trimmed);
+    command(&server.url(), &["CONFIG", "SET", "maxmemory", "0"]).await;
+    assert_eq!(one.append(Slot::A, a, 3).await.unwrap(), Appended::Stored);
 }
 
 /// Waits until the replica has what was written before.

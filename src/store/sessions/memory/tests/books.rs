@@ -92,6 +92,7 @@ impl Bench {
             }
             Step::Trim { session, slot, seq } => {
                 let (epoch, _) = self.holder(session, slot);
+                let _ = now(self.store.read(id(session), slot, epoch, 0, usize::MAX));
                 let _ = now(self.store.trim(id(session), slot, epoch, seq));
             }
             Step::Unbind {
@@ -225,7 +226,12 @@ fn live(bench: &Bench, second: u64) {
     }
     match number % 5 {
         1 => {}
-        2 => drop(now(bench.store.trim(new.id, Slot::B, b, 5)).unwrap()),
+        2 => {
+            let read = bench.store.read(new.id, Slot::B, b, 0, usize::MAX);
+            assert_eq!(now(read).unwrap().len(), 8);
+            let trimmed = now(bench.store.trim(new.id, Slot::B, b, 5));
+            assert_eq!(trimmed.unwrap(), Trimmed::Trimmed);
+        }
         3 => [(Slot::A, a), (Slot::B, b)]
             .into_iter()
             .for_each(|(slot, epoch)| {

@@ -17,10 +17,7 @@ fn an_instance_that_fills_its_mailboxes_is_refused_and_its_neighbours_go_on() {
 
     // An acknowledgement in one session is room in another.
     let receiver = bench.bind(1, Slot::B, 2).unwrap().epoch;
-    assert_eq!(
-        now(bench.store.trim(id(1), Slot::B, receiver, 1)).unwrap(),
-        Trimmed::Trimmed
-    );
+    bench.process(1, receiver, 1);
     assert_eq!(bench.append(2, second, 2, 600), Appended::Stored);
     assert_eq!(bench.kept(), (3, 2000, 2));
 }
@@ -71,7 +68,7 @@ fn when_all_mailboxes_are_full_the_heaviest_is_refused_first_and_nobody_makes_se
     assert!(matches!(bench.create(again), Creation::Joined(_)));
 
     let receiver = bench.bind(1, Slot::B, 2).unwrap().epoch;
-    now(bench.store.trim(id(1), Slot::B, receiver, 1)).unwrap();
+    bench.process(1, receiver, 1);
     assert_eq!(bench.append(1, heavy, 2, 100), Appended::Stored);
     assert!(matches!(bench.create(asked(9, 4)), Creation::Made(_)));
 }

@@ -28,6 +28,8 @@ pub(super) struct Client {
     /// What was stored for it: generation and content of each. What it acknowledged.
     pub(super) log: Vec<(u32, Option<String>)>,
     pub(super) acknowledged: usize,
+    /// Highest `seq` that any of its pages got.
+    pub(super) sent: u64,
 }
 
 impl Client {
