@@ -19,7 +19,6 @@ use actix_http::ws::Message;
 use bytes::Bytes;
 use futures_util::{FutureExt as _, future::LocalBoxFuture};
 use sovereign_relay_actors::session::{
-    Said,
     link::{Link, Words},
     port::{Bound, Entry},
     registry::Held,
@@ -28,9 +27,11 @@ use sovereign_relay_protocol::{
     limits::{GRACE_SECONDS, HEARTBEAT_SECONDS},
     signal::{
         close::CloseCode,
-        frame::{ClientFrame, Hello, Opaque, ServerFrame, Welcome},
+        frame::{Hello, ServerFrame, Welcome},
     },
 };
+
+mod inbound;
 
 use crate::shutdown::Phase;
 
@@ -38,18 +39,16 @@ use super::{
     Endpoint, Guest,
     crowd::Stay,
     end::{End, close, finish},
-    greeting::{admit, dial, greet, parse},
+    greeting::{admit, dial, greet},
     heartbeat::{Due, Heartbeat},
     outbox::Outbox,
-    socket::{Input, Socket, WRITE_HIGH, Wrote},
+    socket::{Socket, WRITE_HIGH, Wrote},
 };
 
 /// How long a `hello` may take.
 const HELLO: Duration = Duration::from_secs(5);
 /// About how much of a mailbox is pulled at a time.
 const PAGE_BYTES: usize = 16 * 1024;
-/// How often a client may ask for fresh TURN credentials.
-const ICE_PERIOD: Duration = Duration::from_secs(30);
 
 /// Serves a connection whose WebSocket handshake is done.
 pub(super) async fn serve(endpoint: &Endpoint, socket: &mut Socket, knock: Stay, address: u64) -> End {
@@ -225,7 +224,11 @@ impl<'a> Connection<'a> {
         match event {
             Event::News => self.on_news(),
             Event::Readable => self.on_readable(),
-            Event::Writable => self.write(),
+            Event::Writable => {
+                self.write()?;
+                // What was read while too much waited.
+                self.process()
+            }
             Event::Answer(answer) => {
                 self.answer = None;
                 // Time spent waiting for the store is not the client's silence.
@@ -307,53 +310,6 @@ impl<'a> Connection<'a> {
         self.process()
     }
 
-    /// Takes the messages that are there, until one has to be answered first.
-    fn process(&mut self) -> Result<(), End> {
-        while self.reads() {
-            match self.socket.next()? {
-                Some(Input::Text(text)) => self.on_text(&text)?,
-                Some(Input::Ping(data)) => {
-                    self.socket.queue(Message::Pong(data));
-                    self.write()?;
-                }
-                Some(Input::Pong) => {}
-                Some(Input::Close) => return Err(End::ByClient),
-                None => {
-                    let now = self.endpoint.clock.now().mono;
-                    self.heartbeat.on_fragments(self.socket.is_incomplete(), now);
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn on_text(&mut self, text: &Bytes) -> Result<(), End> {
-        match parse(text)? {
-            // Its peer would get a longer frame than this one was, and may hold it to the same limit.
-            ClientFrame::Message { content, .. } if !self.has_room_for(&content) => {
-                return Err(CloseCode::TooLarge.into());
-            }
-            ClientFrame::Message { n, content } => self.submit(Said::Message { n, content }),
-            ClientFrame::Ack { seq } => self.submit(Said::Ack { seq }),
-            ClientFrame::Bye { mood } => self.submit(Said::Bye { mood }),
-            ClientFrame::Ping => return self.say_all(&[ServerFrame::Pong]),
-            ClientFrame::Ice => return self.on_ice(),
-            ClientFrame::Hello(_) => return Err(CloseCode::Malformed.into()),
-            ClientFrame::Pong | ClientFrame::Unknown => {}
-        }
-        Ok(())
-    }
-
-    fn has_room_for(&self, content: &Opaque) -> bool {
-        self.endpoint.sessions.limits().has_room_for(content)
-    }
-
-    fn submit(&mut self, said: Said) {
-        let held = self.held.clone();
-        self.answer = Some(async move { held.submit(said).await }.boxed_local());
-    }
-
     fn on_answer(&mut self, answer: Result<(), CloseCode>) -> Result<(), End> {
         // The session closes a connection that lost its slot over the link, with the better reason.
         match (answer, self.voice.0.is_closed()) {
@@ -361,22 +317,6 @@ impl<'a> Connection<'a> {
             (Err(_), true) => self.on_news(),
             (Err(code), false) => Err(code.into()),
         }
-    }
-
-    fn on_ice(&mut self) -> Result<(), End> {
-        let now = self.endpoint.clock.now();
-        if self
-            .iced
-            .is_some_and(|iced| now.until(iced.saturating_add(ICE_PERIOD)) > Duration::ZERO)
-        {
-            return Ok(());
-        }
-        self.iced = Some(now.mono);
-        let ice = self.endpoint.guard.ice(&self.guest, self.turn, now);
-        self.say_all(&[ServerFrame::Ice {
-            ice_servers: ice.servers,
-            expires_at: ice.expires_at,
-        }])
     }
 
     fn say_all(&mut self, frames: &[ServerFrame]) -> Result<(), End> {

@@ -66,7 +66,12 @@ impl Heartbeat {
         self.stalled.get_or_insert(now);
     }
 
-    /// Whether a message is incomplete.
+    /// A message is whole, or its parts are not waited for: those that come next are timed anew.
+    pub(super) fn on_whole(&mut self) {
+        self.incomplete = None;
+    }
+
+    /// All that came was looked at; whether it ends within a message.
     pub(super) fn on_fragments(&mut self, is_incomplete: bool, now: Duration) {
         self.incomplete = is_incomplete.then(|| self.incomplete.unwrap_or(now));
     }
@@ -152,6 +157,20 @@ mod tests {
         assert_eq!(heartbeat.due(at(11), || 0), Due::Close(CloseCode::ProtocolError));
         heartbeat.on_fragments(false, at(11));
         assert_eq!(heartbeat.due(at(12), || 0), Due::Later(at(30)));
+    }
+
+    #[test]
+    fn messages_that_follow_each_other_without_a_gap_are_timed_one_by_one() {
+        let mut heartbeat = Heartbeat::new(at(0), u8::MAX);
+        // Every read ends within a message; each takes six seconds.
+        for second in (0..30).step_by(6) {
+            heartbeat.on_heard(at(second));
+            heartbeat.on_whole();
+            heartbeat.on_fragments(true, at(second));
+            let due = heartbeat.due(at(second + 5), || 255);
+            assert!(!matches!(due, Due::Close(_)), "{due:?} after {second} s");
+        }
+        assert_eq!(heartbeat.due(at(34), || 0), Due::Close(CloseCode::ProtocolError));
     }
 
     #[test]

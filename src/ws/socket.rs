@@ -135,6 +135,11 @@ impl Socket {
         self.parts.is_some() || !self.input.is_empty()
     }
 
+    /// Whether parts of a message came and its last didn't. Control frames may stand between them (RFC 6455, 5.4).
+    pub(super) fn is_between_parts(&self) -> bool {
+        self.parts.is_some()
+    }
+
     fn accept(&mut self, frame: Frame) -> Result<Option<Input>, CloseCode> {
         match frame {
             Frame::Text(text) => Ok(Some(Input::Text(text))),

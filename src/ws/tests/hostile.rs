@@ -1,12 +1,17 @@
 //! Clients that break the protocol or don't read.
 
+use std::time::Duration;
+
 use futures_util::SinkExt as _;
 use sovereign_relay_actors::session::port::SessionStore as _;
 use sovereign_relay_protocol::{
     limits,
     signal::{frame::MESSAGE_ENVELOPE_BYTES, session::EndToEnd},
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use tokio_tungstenite::{MaybeTlsStream, tungstenite::Message};
 
 use super::{super::door::DoorBounds, kit::*, *};
@@ -117,9 +122,7 @@ async fn bytes_that_are_no_frames_close_the_socket() {
     ] {
         let session = kit.session().await;
         let (mut peer, _) = kit.join(session, "a", load(1)).await;
-        let MaybeTlsStream::Plain(raw) = peer.socket.get_mut() else {
-            unreachable!("no TLS here")
-        };
+        let raw = raw(&mut peer);
         raw.write_all(&bytes).await.unwrap();
         assert_eq!(peer.end().await, Ended::Closed(code.code()), "{bytes:?}");
     }
@@ -178,6 +181,40 @@ async fn a_fragmented_message_is_put_together_and_bounded() {
             .await;
     }
     assert_eq!(peer.end().await, Ended::Closed(CloseCode::TooLarge.code()));
+}
+
+/// A client on a slow line, whose every segment ends within a message.
+#[actix_web::test]
+async fn messages_back_to_back_may_take_as_long_as_they_like_and_the_parts_of_one_may_not() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let (mut a, _) = kit.join(session, "a", load(1)).await;
+    kit.clock.stop();
+    let frame = |n: u64| {
+        let text = json!({"t": "msg", "n": n, "d": ""}).to_string();
+        [&[0x81, 0x80 | text.len() as u8, 0, 0, 0, 0], text.as_bytes()].concat()
+    };
+    let mut segment = frame(1);
+    for n in 1..=5 {
+        let (rest, next) = (segment, frame(n + 1));
+        let (half, other_half) = next.split_at(next.len() / 2);
+        raw(&mut a).write_all(&[&rest, half].concat()).await.unwrap();
+        assert_eq!(a.next_of("ack").await["n"], n);
+        kit.clock.advance(Duration::from_secs(6));
+        segment = other_half.to_owned();
+    }
+    raw(&mut a).write_all(&segment[..1]).await.unwrap();
+    kit.clock.advance(Duration::from_secs(6));
+    raw(&mut a).write_all(&segment[1..2]).await.unwrap();
+    assert_eq!(a.end().await, Ended::Closed(CloseCode::ProtocolError.code()));
+}
+
+/// The bytes beneath.
+fn raw(peer: &mut Peer) -> &mut TcpStream {
+    let MaybeTlsStream::Plain(raw) = peer.socket.get_mut() else {
+        unreachable!("no TLS here")
+    };
+    raw
 }
 
 #[actix_web::test]

@@ -55,6 +55,12 @@ impl StoppableClock {
         *self.stopped.lock().unwrap() = Some(self.system.now());
     }
 
+    /// Time passes while it is stopped.
+    pub(super) fn advance(&self, by: Duration) {
+        let mut stopped = self.stopped.lock().unwrap();
+        *stopped = stopped.map(|now| now.plus(by));
+    }
+
     /// It is as late as it would be anyway.
     pub(super) fn go_on(&self) {
         *self.stopped.lock().unwrap() = None;
