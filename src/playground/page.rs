@@ -18,8 +18,9 @@ use actix_web::{
     web::{self, Data, ServiceConfig},
 };
 use anyhow::Context as _;
+use reqwest::StatusCode;
 use serde_json::json;
-use sovereign_relay_protocol::signal::id::Slot;
+use sovereign_relay_protocol::signal::id::{SessionId, Slot};
 use tokio::task::JoinHandle;
 
 use super::{
@@ -152,6 +153,7 @@ fn routes(services: &mut ServiceConfig, address: SocketAddr) {
     services
         .route("/wires", web::get().guard(own_host(address)).to(show_wires))
         .route("/sessions", own_post(address).to(make_session))
+        .route("/sessions/{id}/end", own_post(address).to(end_session))
         .route("/wires/{slot}/cut", own_post(address).to(cut))
         .route("/wires/refuse", own_post(address).to(refuse));
 }
@@ -198,6 +200,18 @@ async fn make_session(backend: Data<Backend>) -> HttpResponse {
         Ok((status, body)) if status.is_success() => HttpResponse::Created().json(body),
         Ok((_, body)) => HttpResponse::BadGateway().json(body),
         Err(_) => HttpResponse::BadGateway().json(json!({ "message": "the relay did not answer" })),
+    }
+}
+
+/// One that is over already is ended, too.
+async fn end_session(backend: Data<Backend>, id: web::Path<SessionId>) -> HttpResponse {
+    let request = backend
+        .http
+        .delete(format!("{}/{id}", backend.sessions_url))
+        .bearer_auth(&backend.instance_key);
+    match request.send().await.map(|response| response.status()) {
+        Ok(StatusCode::NO_CONTENT | StatusCode::NOT_FOUND) => HttpResponse::NoContent().finish(),
+        Ok(_) | Err(_) => HttpResponse::BadGateway().finish(),
     }
 }
 

@@ -63,12 +63,8 @@ impl Report {
             stage.devices.len()
         ))?;
         if let Some(page) = page {
-            self.people(&format!(
-                "\nSee two browser tabs shake hands through the relay:\n\n  {}",
-                page.url
-            ))?;
             self.people(
-                "\nPush something yourself; what arrives at a device is opened here. Ctrl-C ends it.\n",
+                "\nPush something yourself; what arrives at a device is opened here. Or make a signaling session.\n",
             )?;
             self.people(&format!(
                 "  curl {}/v1/capabilities\n  curl -X POST {0}/v1/enroll\n",
@@ -77,6 +73,11 @@ impl Report {
             for device in &stage.devices {
                 self.people(&curl(stage, device)?)?;
             }
+            self.people(&curl_session(stage))?;
+            self.people(&format!(
+                "See two browser tabs shake hands through the relay (Ctrl-C ends all of this):\n\n  {}\n",
+                page.url
+            ))?;
         }
         Ok(())
     }
@@ -137,6 +138,14 @@ fn curl(stage: &Stage, device: &Device) -> anyhow::Result<String> {
         stage.url(),
         stage.instance.instance_key,
     ))
+}
+
+fn curl_session(stage: &Stage) -> String {
+    format!(
+        "  curl -X POST {}/v1/signal/sessions -H 'authorization: Bearer {}'\n",
+        stage.url(),
+        stage.instance.instance_key,
+    )
 }
 
 fn shortened(text: &str) -> String {

@@ -126,6 +126,20 @@ async fn the_page_answers_nobody_but_itself() {
     assert_eq!(own.status(), 201);
     let session: Value = own.json().await.unwrap();
     assert!(session["tickets"]["a"].is_string() && session["tickets"]["b"].is_string());
+    let end = format!(
+        "{}sessions/{}/end",
+        playground.page_url,
+        session["sessionId"].as_str().unwrap()
+    );
+    let foreign = http
+        .post(&end)
+        .header("origin", "https://elsewhere.example")
+        .send();
+    assert_eq!(foreign.await.unwrap().status(), 404);
+    for _again in 0..2 {
+        let own = http.post(&end).header("origin", &origin).send().await.unwrap();
+        assert_eq!(own.status(), 204, "it is over, also when it was before");
+    }
     assert_eq!(post("https://elsewhere.example").await.unwrap().status(), 404);
 
     let page = http.get(&playground.page_url).send().await.unwrap();

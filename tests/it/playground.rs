@@ -44,9 +44,19 @@ async fn its_curl_lines_work_as_they_are_printed_and_what_they_send_is_opened_be
         .unwrap();
     let mut lines = BufReader::new(playground.stdout.take().unwrap()).lines();
     let mut curls = Vec::new();
-    while curls.len() < 6 {
+    while curls.len() < 7 {
         curls.extend(Some(next_line(&mut lines).await).filter(|line| line.starts_with("  curl ")));
     }
+    let last = loop {
+        let line = next_line(&mut lines).await;
+        if line.starts_with("  ") {
+            break line;
+        }
+    };
+    assert!(
+        last.starts_with("  http://127.0.0.1:"),
+        "the page is what stays in sight"
+    );
     let mut answers = Vec::new();
     for line in curls {
         let mut shell = Command::new("sh");
@@ -55,9 +65,10 @@ async fn its_curl_lines_work_as_they_are_printed_and_what_they_send_is_opened_be
     }
     assert_eq!(answers[0]["platforms"]["ios"], true, "capabilities");
     assert!(answers[1]["instanceKey"].is_string(), "an enrollment");
-    for answer in &answers[2..] {
+    for answer in &answers[2..6] {
         assert_eq!(answer["result"], "sent");
     }
+    assert!(answers[6]["tickets"]["a"].is_string(), "a session");
     let mut opened: Vec<Value> = Vec::new();
     while opened.len() < 4 {
         let line = next_line(&mut lines).await;

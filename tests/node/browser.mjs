@@ -12,6 +12,8 @@ const { PAGE_URL, CHROMIUM, PICTURES } = process.env;
 // A browser that is doing nothing wrong may still be slow on a busy machine.
 const DEADLINE_MS = 60_000;
 const WIDE = { width: 1280, height: 1000 };
+const LAPTOP = { width: 1280, height: 720 };
+const SMALL_PHONE = { width: 320, height: 640 };
 const PHONE = { width: 390, height: 844 };
 
 async function run() {
@@ -27,12 +29,13 @@ async function run() {
   await chat(first, second, "Hello from A");
   await chat(second, first, "And from B, after a reload");
   await picture(second, "signaling");
+  await sharesAView(second, ["#own-wire", "#chat-text"]);
 
   await refuseEverybody(first, second);
   await chat(first, second, "Still here: the relay isn’t needed");
   const secrets = [...new URLSearchParams(new URL(link).hash.slice(1)).values()].slice(1, 3);
   const result = { secrets, ...(await inspect([first, second], secrets)) };
-  await endSession(first, second);
+  await endSession(first, second, link);
   return result;
 }
 
@@ -52,6 +55,7 @@ async function startSession(tab) {
 /** The second tab comes, and both descriptions are exchanged; candidates are held back, so nothing connects yet. */
 async function meet(first, second, link) {
   await second.page.goto(link);
+  assert.deepEqual([await first.page.title(), await second.page.title()].map((title) => title.slice(0, 6)), ["Peer A", "Peer B"]);
   await first.sees("#ledger .row.in .kind.answer");
   await second.sees("#ledger .row.out .kind.answer");
   await both(first, second, (tab) => tab.sees("#direct:not([data-state=live])"));
@@ -78,20 +82,31 @@ async function refuseEverybody(first, second) {
   await first.button("Refuse all connections for 5 s").click();
   await both(first, second, (tab) => tab.sees("#own-wire:not([data-state=live])"));
   await both(first, second, (tab) => tab.sees("#direct[data-state=live]"));
+  await both(first, second, (tab) => tab.page.locator("#peer-wire-label", { hasText: "last known" }).waitFor());
   await Promise.all(resumed);
+  await both(first, second, (tab) => tab.page.locator("#trace", { hasText: /back after .* nothing lost/ }).waitFor());
   await both(first, second, (tab) => tab.sees("#own-wire[data-state=live]"));
 }
 
-async function endSession(first, second) {
+/** One side ends it for both; the chat goes on, and who comes late is told. */
+async function endSession(first, second, link) {
+  const says = (tab, text) => tab.page.locator("#over-reason", { hasText: text }).waitFor();
   await first.button("End session").click();
-  await first.page.getByRole("heading", { name: "The session is over" }).waitFor();
-  await second.page.locator("#peer-wire-label", { hasText: "left" }).waitFor();
-  await chat(second, first, "Without any session");
-  await second.button("End session").click();
+  await says(first, "You ended it, for both sides.");
+  await says(second, "The other side ended it");
   for (const tab of [first, second]) {
     await tab.page.getByRole("heading", { name: "The session is over" }).waitFor();
+    await tab.page.locator("#peer-wire-label", { hasText: "over" }).waitFor();
+    assert.equal(await tab.page.locator("#expiry").isVisible(), false);
     assert.equal(await tab.page.evaluate(() => sessionStorage.length), 0, "nothing is kept after the end");
   }
+  await chat(second, first, "Without any session");
+  const late = await Tab.open(first.page.context());
+  await late.page.goto(link);
+  await says(late, "ended");
+  await late.page.goto(link.slice(0, -9));
+  await late.page.getByRole("alert").filter({ hasText: "This link is incomplete" }).waitFor();
+  await late.page.close();
   await first.button("New session").press("Enter");
   await first.button("Start a session").waitFor();
 }
@@ -124,12 +139,26 @@ async function picture(tab, name) {
     await page.emulateMedia({ colorScheme });
     await page.screenshot({ path: join(PICTURES, `${name}-${colorScheme}.png`) });
   }
-  await page.setViewportSize(PHONE);
-  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  assert.ok(overflow <= 0, `${name} is ${overflow} px too wide for a phone`);
+  for (const viewport of [SMALL_PHONE, PHONE]) {
+    await page.setViewportSize(viewport);
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(overflow <= 0, `${name} is ${overflow} px too wide for a phone of ${viewport.width} px`);
+  }
   await page.screenshot({ path: join(PICTURES, `${name}-phone.png`), fullPage: true });
   await page.setViewportSize(WIDE);
   await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** Without scrolling on a small laptop. */
+async function sharesAView({ page }, selectors) {
+  await page.setViewportSize(LAPTOP);
+  await page.evaluate(() => scrollTo(0, 0));
+  for (const selector of selectors) {
+    const { y, height } = await page.locator(selector).boundingBox();
+    assert.ok(y + height <= LAPTOP.height, `${selector} ends at ${y + height} px`);
+  }
+  await page.screenshot({ path: join(PICTURES, "signaling-laptop.png") });
+  await page.setViewportSize(WIDE);
 }
 
 async function both(first, second, look) {

@@ -20,6 +20,14 @@ export async function makeSession(): Promise<MadeSession> {
   return body;
 }
 
+/** Ends a session at the relay, for both sides. */
+export async function endSession(sessionId: string): Promise<void> {
+  const response = await fetch(`/sessions/${sessionId}/end`, { method: "POST" });
+  if (!response.ok) {
+    throw new Error(`the playground answered ${response.status}`);
+  }
+}
+
 /** Where the wires are. */
 export async function findWires(): Promise<Wires> {
   return (await (await fetch("/wires")).json()) as Wires;

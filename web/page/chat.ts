@@ -58,7 +58,7 @@ export class Chat {
   #use(isOpen: boolean): void {
     this.#text.disabled = !isOpen;
     this.#button.disabled = !isOpen;
-    this.#text.placeholder = isOpen ? "Say something" : "Waiting for the connection";
+    this.#text.placeholder = isOpen ? "Say something" : "Not connected yet";
   }
 
   #say(className: string, who: string, text: string): void {

@@ -63,6 +63,11 @@ export class Ledger implements Watcher {
     this.#add(make("li", `greeting ${direction}`, arrow(direction), make("span", "", text)));
   }
 
+  /** Something that happened to the socket between frames. */
+  note(text: string): void {
+    this.#add(make("li", "greeting note", make("span", ""), make("span", "", text)));
+  }
+
   #add(item: HTMLElement): void {
     appendFollowing(this.#list, item);
     if (this.#list.childElementCount > ROWS_MAX) {

@@ -18,8 +18,10 @@ async function begin(): Promise<void> {
   addEventListener("hashchange", () => {
     location.reload();
   });
-  if (place === undefined) {
+  if (place === undefined || place === "incomplete") {
     byId("welcome").hidden = false;
+    byId("trouble").textContent =
+      place === undefined ? "" : "This link is incomplete: copy all of it, or start a session of your own.";
     onPress("start", () => {
       void start();
     });
@@ -31,6 +33,7 @@ async function begin(): Promise<void> {
 async function start(): Promise<void> {
   const button = byKind("start", HTMLButtonElement);
   button.disabled = true;
+  byId("trouble").textContent = "";
   try {
     const { sessionId, expiresAt, tickets } = await makeSession();
     const secret = toBase64Url(newSecret());

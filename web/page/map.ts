@@ -2,6 +2,10 @@
 
 import type { ConnectionState, PeerEvent } from "@sovereignfs/relay-client";
 import { byId } from "./dom.js";
+import { inSeconds, peerInWords } from "./words.js";
+
+/** A count that is shown in seconds is looked at more often. */
+const COUNT_MS = 250;
 
 /** How a line is drawn. */
 type Line = "idle" | "busy" | "live" | "broken";
@@ -16,12 +20,7 @@ const OWN: Record<ConnectionState, readonly [Line, string]> = {
   closed: ["idle", "over"],
 };
 
-const PEER: Record<Presence, readonly [Line, string]> = {
-  absent: ["idle", "not there yet"],
-  online: ["live", "connected"],
-  away: ["broken", "lost, may resume"],
-  left: ["idle", "left"],
-};
+const PEER: Record<Presence, Line> = { absent: "idle", online: "live", away: "broken", left: "idle" };
 
 /** Who is who. */
 export function nameTabs(slot: "a" | "b"): void {
@@ -32,18 +31,34 @@ export function nameTabs(slot: "a" | "b"): void {
   byId("peer-state").textContent = "the other tab";
   byId("badge").textContent = `You are peer ${own}`;
   byId("badge").hidden = false;
+  document.title = `Peer ${own} · Sovereign Relay playground`;
 }
 
-/** Our line to the relay. */
+let counting: ReturnType<typeof setInterval> | undefined;
+
+/** Our line to the relay. While it waits, the label counts down to the next dial. */
 export function showOwn(state: ConnectionState, retryInMs?: number): void {
+  clearInterval(counting);
   const [line, words] = OWN[state];
-  const wait = state === "waiting" && retryInMs !== undefined ? `, dials again in ${seconds(retryInMs)}` : "";
-  draw("own-wire", line, words + wait);
+  if (state !== "waiting" || retryInMs === undefined) {
+    draw("own-wire", line, words);
+    return;
+  }
+  const dialsAt = performance.now() + retryInMs;
+  const count = (): void => {
+    draw("own-wire", line, `${words}, dials again ${inSeconds(dialsAt - performance.now())}`);
+  };
+  count();
+  counting = setInterval(count, COUNT_MS);
 }
 
-/** The peer's line, as far as the relay tells. */
-export function showPeer(presence: Presence): void {
-  draw("peer-wire", ...PEER[presence]);
+/** The peer's line: as far as the relay tells, or told while we heard it. */
+export function showPeer(presence: Presence, own: ConnectionState): void {
+  if (own === "closed") {
+    draw("peer-wire", "idle", "over");
+  } else {
+    draw("peer-wire", own === "live" ? PEER[presence] : "idle", peerInWords(presence, own === "live"));
+  }
 }
 
 /** The line that doesn't touch the relay. */
@@ -59,8 +74,4 @@ export function showDirect(isOpen: boolean, state: RTCPeerConnectionState): void
 function draw(id: string, line: Line, words: string): void {
   byId(id).dataset["state"] = line;
   byId(`${id}-label`).textContent = words;
-}
-
-function seconds(milliseconds: number): string {
-  return `${(milliseconds / 1000).toFixed(1)} s`;
 }

@@ -6,7 +6,12 @@
  * in the client's memory alone, so that a load that is gone can't be continued by anybody.
  */
 
+import { fromBase64Url } from "@sovereignfs/relay-client";
+
 const KEY = "sovereign-playground";
+const SECRET_BYTES = 32;
+/** The last of a link: who cuts it short cuts this. */
+const WHOLE_TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
 /** A place in a session. */
 export interface Place {
@@ -20,13 +25,19 @@ export interface Place {
   readonly invitation?: string;
 }
 
-/** The place that this load of the page takes up, if any. */
-export function findPlace(): Place | undefined {
-  const linked = fromFragment();
-  if (linked !== undefined) {
-    keep(linked);
+/** The place that this load of the page takes up, if any. A link that was cut short gives none. */
+export function findPlace(): Place | "incomplete" | undefined {
+  const { hash } = location;
+  if (hash === "") {
+    return kept();
   }
-  return linked ?? kept();
+  history.replaceState(null, "", location.pathname);
+  const linked = readLink(hash);
+  if (linked === undefined) {
+    return "incomplete";
+  }
+  keep(linked);
+  return linked;
 }
 
 /** Remembers the place for a reload. */
@@ -47,17 +58,13 @@ export function link({ sessionId, invitation, secret, expiresAt }: Place): strin
   return `${location.origin}/#${new URLSearchParams({ sessionId, ticket: invitation, secret, expiresAt }).toString()}`;
 }
 
-function fromFragment(): Place | undefined {
-  const fragment = new URLSearchParams(location.hash.slice(1));
-  if (location.hash !== "") {
-    history.replaceState(null, "", location.pathname);
-  }
-  const [sessionId, ticket] = [fragment.get("sessionId"), fragment.get("ticket")];
-  const [secret, expiresAt] = [fragment.get("secret"), fragment.get("expiresAt")];
-  if (sessionId === null || ticket === null || secret === null || expiresAt === null) {
-    return undefined;
-  }
-  return { slot: "b", sessionId, ticket, secret, expiresAt };
+/** What is behind the # of a link; `undefined` when some of it is missing. */
+export function readLink(hash: string): Place | undefined {
+  const fragment = new URLSearchParams(hash.slice(1));
+  const field = (name: string): string => fragment.get(name) ?? "";
+  const [sessionId, ticket, secret, expiresAt] = [field("sessionId"), field("ticket"), field("secret"), field("expiresAt")];
+  const isWhole = sessionId !== "" && ticket !== "" && fromBase64Url(secret)?.length === SECRET_BYTES && WHOLE_TIME.test(expiresAt);
+  return isWhole ? { slot: "b", sessionId, ticket, secret, expiresAt } : undefined;
 }
 
 function kept(): Place | undefined {

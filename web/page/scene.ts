@@ -1,7 +1,7 @@
 /** One session on the page: the client library at work, and all that shows it. {@link Scene} wires them up. */
 
-import { connect, fromBase64Url, moodOf, type CloseReason, type Connection, type Session } from "@sovereignfs/relay-client";
-import { cutWire, refuseAll } from "./backend.js";
+import { connect, fromBase64Url, type CloseReason, type Session } from "@sovereignfs/relay-client";
+import { cutWire, endSession, refuseAll } from "./backend.js";
 import { Chat } from "./chat.js";
 import { announce, byId, byKind, onPress } from "./dom.js";
 import { Ledger } from "./ledger.js";
@@ -9,15 +9,20 @@ import { nameTabs, showDirect, showOwn, showPeer } from "./map.js";
 import { forget, keep, link, type Place } from "./place.js";
 import { afterMessage, atFirst, renewed, showSteps, type Progress } from "./steps.js";
 import { WatchedSession } from "./watched.js";
+import { endInWords, roleInWords, tookSeconds } from "./words.js";
 
 const DISTURBANCES = ["cut", "refuse", "end"];
+const COPIED_MS = 2_000;
 
 export class Scene {
   #place: Place;
   #progress: Progress;
   readonly #session: Session;
   readonly #chat = new Chat();
-  #connection: Connection | undefined;
+  readonly #ledger: Ledger;
+  /** Since when the socket is cut. */
+  #cutAt: number | undefined;
+  #endedHere = false;
 
   constructor(place: Place, url: string) {
     const secret = fromBase64Url(place.secret);
@@ -28,10 +33,10 @@ export class Scene {
     this.#progress = atFirst(
       place.slot === "a" ? "a ticket for each side, a secret for both" : "ticket and secret came with the link",
     );
-    const ledger = new Ledger((direction, message) => {
+    this.#ledger = new Ledger((direction, message) => {
       this.#advance(afterMessage(this.#progress, direction, message));
     });
-    this.#session = new WatchedSession({ url, sessionId: place.sessionId, ticket: place.ticket, secret }, ledger);
+    this.#session = new WatchedSession({ url, sessionId: place.sessionId, ticket: place.ticket, secret }, this.#ledger);
   }
 
   /** Shows it, and shakes hands. */
@@ -39,8 +44,8 @@ export class Scene {
     this.#show();
     this.#offerButtons();
     this.#listen();
-    this.#connection = connect(() => this.#makeConnection(), this.#session);
-    this.#connection.on("replaced", () => {
+    const connection = connect(() => this.#makeConnection(), this.#session);
+    connection.on("replaced", () => {
       announce("The other side reloaded: a new connection is negotiated");
       this.#advance(renewed(this.#progress));
     });
@@ -73,17 +78,21 @@ export class Scene {
     const session = this.#session;
     session.on("state", ({ state, retryInMs }) => {
       showOwn(state, retryInMs);
+      if (this.#progress.welcome !== undefined || state === "closed") {
+        showPeer(session.peer, state);
+      }
       if (state === "waiting") {
-        announce("The socket to the relay is cut");
+        this.#lose();
       }
     });
     session.on("welcome", ({ role, generation, resumed }) => {
       const load = generation === 1 ? "first page load" : `page load ${generation}`;
-      this.#advance({ ...this.#progress, welcome: `welcome: ${role}, ${load}${resumed ? ", resumed" : ""}` });
-      announce(resumed ? "Resumed: nothing was lost" : "Connected to the relay");
+      const welcome = `${roleInWords(role)}, ${load}${resumed ? ", resumed" : ""}`;
+      this.#advance({ ...this.#progress, welcome });
+      this.#return(resumed);
     });
     session.on("peer", ({ state }) => {
-      showPeer(state);
+      showPeer(state, session.state);
       announce(`The other side is ${state}`);
       this.#advance({ ...this.#progress, peerHere: this.#progress.peerHere || state === "online" });
       if (state === "online") {
@@ -93,6 +102,29 @@ export class Scene {
     session.on("closed", ({ reason }) => {
       this.#finish(reason);
     });
+  }
+
+  /** The socket is gone. Said once, however many dials fail. */
+  #lose(): void {
+    if (this.#cutAt === undefined) {
+      this.#cutAt = performance.now();
+      this.#trace("Socket cut. Messages wait until it is back.");
+    }
+  }
+
+  #return(resumed: boolean): void {
+    if (this.#cutAt === undefined || !resumed) {
+      announce("Connected to the relay");
+    } else {
+      this.#trace(`Socket back after ${tookSeconds(performance.now() - this.#cutAt)}, nothing lost.`);
+    }
+    this.#cutAt = undefined;
+  }
+
+  #trace(text: string): void {
+    byId("trace").textContent = text;
+    this.#ledger.note(text);
+    announce(text);
   }
 
   /** The other side has its ticket: ours to give away no longer. */
@@ -125,7 +157,7 @@ export class Scene {
       location.reload();
     });
     onPress("end", () => {
-      void this.#leave();
+      void this.#end();
     });
     onPress("again", () => {
       location.reload();
@@ -134,13 +166,23 @@ export class Scene {
 
   async #copyLink(): Promise<void> {
     await navigator.clipboard.writeText(link(this.#place) ?? "");
-    byId("copy-link").textContent = "Copied";
+    const button = byId("copy-link");
+    button.textContent = "Copied";
     announce("Link copied");
+    setTimeout(() => {
+      button.textContent = "Copy link";
+    }, COPIED_MS);
   }
 
-  async #leave(): Promise<void> {
-    const peerConnection = this.#connection?.peerConnection;
-    this.#session.close(peerConnection === undefined ? "cancelled" : await moodOf(peerConnection));
+  /** The instance deletes the session, and the relay tells both sides; without an answer this side leaves. */
+  async #end(): Promise<void> {
+    this.#endedHere = true;
+    byKind("end", HTMLButtonElement).disabled = true;
+    try {
+      await endSession(this.#place.sessionId);
+    } catch {
+      this.#session.close();
+    }
   }
 
   /** The secrets are of no more use. A data channel that is open goes on: it never needed the relay. */
@@ -150,9 +192,18 @@ export class Scene {
       byKind(id, HTMLButtonElement).disabled = true;
     }
     byId("invite").hidden = true;
+    byId("expiry").hidden = true;
+    byId("trace").textContent = "";
     byId("over").hidden = false;
-    byId("over-reason").textContent = SENTENCES[reason] ?? `The relay closed it (${reason}).`;
-    announce("The session is over");
+    const { title, text } = endInWords({
+      reason,
+      here: this.#endedHere,
+      expired: Date.now() >= Date.parse(this.#place.expiresAt),
+      connected: this.#chat.isOpen,
+    });
+    byId("over-title").textContent = title;
+    byId("over-reason").textContent = text;
+    announce(title);
     byId("again").focus();
   }
 
@@ -166,11 +217,3 @@ export class Scene {
     showSteps(progress);
   }
 }
-
-const SENTENCES: Partial<Record<CloseReason, string>> = {
-  left: "You ended it.",
-  over: "Its time is up, or both sides left.",
-  no_session: "The relay doesn’t know it (any more).",
-  replaced: "Another tab took this place.",
-  bad_ticket: "The link is wrong or too old.",
-};

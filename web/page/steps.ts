@@ -8,8 +8,10 @@ export interface Progress {
   readonly place: string;
   readonly welcome?: string;
   readonly peerHere: boolean;
+  /** Which `RTCPeerConnection`s negotiate: another one begins anew. */
+  readonly pairing?: string;
   readonly offer?: "sent" | "opened";
-  readonly answer?: "sent" | "opened";
+  readonly answer?: "sent" | "opened" | undefined;
   readonly candidatesSent: number;
   readonly candidatesOpened: number;
   readonly connected: boolean;
@@ -21,13 +23,14 @@ export function atFirst(place: string): Progress {
 }
 
 /** The same, after a message. */
-export function afterMessage(before: Progress, direction: "out" | "in", { kind }: SignalMessage): Progress {
+export function afterMessage(before: Progress, direction: "out" | "in", message: SignalMessage): Progress {
+  const { kind } = message;
   const done = direction === "out" ? "sent" : "opened";
   switch (kind) {
     case "pairing":
-      return renewed(before);
+      return paired(before, message);
     case "offer":
-      return { ...renewed(before), offer: done };
+      return { ...paired(before, message), offer: done, answer: undefined };
     case "answer":
       return { ...before, answer: done };
     case "candidate":
@@ -37,6 +40,12 @@ export function afterMessage(before: Progress, direction: "out" | "in", { kind }
     default:
       return before;
   }
+}
+
+/** A later offer of the same connections, to restart ICE for instance, takes nothing back. */
+function paired(before: Progress, { negotiation }: SignalMessage): Progress {
+  const [pairing = ""] = negotiation.split(".");
+  return pairing === before.pairing ? before : { ...renewed(before), pairing };
 }
 
 /** A new connection is negotiated; the one before is history. */

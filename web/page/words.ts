@@ -1,6 +1,6 @@
 /** Signaling messages in words a person can take in. */
 
-import type { SignalMessage } from "@sovereignfs/relay-client";
+import type { CloseReason, PeerEvent, SignalMessage } from "@sovereignfs/relay-client";
 
 /** A message in a few words. */
 export function describe({ kind, value }: SignalMessage): string {
@@ -16,6 +16,73 @@ export function describe({ kind, value }: SignalMessage): string {
       return "";
   }
 }
+
+/** Who gives way when both offer at once, which is all that the roles are about. */
+export function roleInWords(role: "impolite" | "polite"): string {
+  return role === "impolite" ? "impolite (if offers cross, its own stands)" : "polite (if offers cross, it yields)";
+}
+
+/** How long until a moment that is so many milliseconds away. */
+export function inSeconds(milliseconds: number): string {
+  const seconds = Math.ceil(milliseconds / 1000);
+  return seconds > 0 ? `in ${seconds} s` : "now";
+}
+
+/** How long something took. */
+export function tookSeconds(milliseconds: number): string {
+  return `${(milliseconds / 1000).toFixed(1)} s`;
+}
+
+/** The other side, as far as the relay told; `isFresh` while it still can tell. */
+export function peerInWords(presence: PeerEvent["state"], isFresh: boolean): string {
+  return isFresh ? PEER[presence] : `last known: ${PEER[presence]}`;
+}
+
+const PEER: Record<PeerEvent["state"], string> = {
+  absent: "not there yet",
+  online: "connected",
+  away: "lost, may resume",
+  left: "left",
+};
+
+/** What the end of a session is told by. */
+export interface Ending {
+  readonly reason: CloseReason;
+  /** It was ended in this tab. */
+  readonly here: boolean;
+  /** Its time is up. */
+  readonly expired: boolean;
+  /** The data channel is open. */
+  readonly connected: boolean;
+}
+
+/** The end of a session, and what it leaves. */
+export function endInWords(ending: Ending): { readonly title: string; readonly text: string } {
+  if (ending.reason === "replaced") {
+    return {
+      title: "Another tab took your place",
+      text: "It has this side of the session now, and a new connection to the other side. Go on there and close this tab.",
+    };
+  }
+  const stays = ending.connected ? " The chat goes on: it never needed the relay." : "";
+  return { title: "The session is over", text: whyOver(ending) + stays };
+}
+
+function whyOver({ reason, here, expired }: Ending): string {
+  if (reason !== "over" && reason !== "no_session") {
+    return REASONS[reason] ?? `The relay closed it (${reason}).`;
+  }
+  if (here) {
+    return "You ended it, for both sides.";
+  }
+  return expired ? "Its time is up." : "The other side ended it, or the relay was restarted.";
+}
+
+const REASONS: Partial<Record<CloseReason, string>> = {
+  left: "You left it, but the playground did not answer: the other side may still be in it.",
+  bad_ticket: "The link is wrong or too old.",
+  unreachable: "The relay was out of reach for longer than a session lives.",
+};
 
 /** All of a message, to be read. */
 export function inFull({ kind, negotiation, value }: SignalMessage): string {

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { describe as group, test } from "node:test";
 import { afterMessage, atFirst, renewed, steps, type Progress } from "../page/steps.js";
-import { describe, inFull, shorten } from "../page/words.js";
+import { readLink } from "../page/place.js";
+import { describe, endInWords, inFull, inSeconds, peerInWords, shorten, tookSeconds, type Ending } from "../page/words.js";
 import type { SignalMessage } from "../src/sovereign-relay.js";
 
-const message = (kind: string, value: unknown = null): SignalMessage => ({ kind, negotiation: "n1", value });
+const message = (kind: string, value: unknown = null, negotiation = "n1"): SignalMessage => ({ kind, negotiation, value });
 
 /** What has happened after these messages, each a direction and a kind. */
 function after(start: Progress, ...messages: readonly (readonly ["out" | "in", string])[]): Progress {
@@ -76,10 +77,21 @@ group("steps", () => {
     test(`another ${kind} begins anew, and place, welcome and peer stay`, () => {
       const start = { ...atFirst("place a"), welcome: "slot a", peerHere: true };
       const connected = { ...after(start, ["out", "offer"], ["in", "answer"], ["in", "candidate"]), connected: true };
-      const again = after(connected, ["in", kind]);
-      assert.deepEqual(again, kind === "offer" ? { ...start, offer: "opened" } : start);
+      const again = afterMessage(connected, "in", message(kind, null, "n2.1"));
+      assert.deepEqual(again, { ...start, pairing: "n2", ...(kind === "offer" ? { offer: "opened", answer: undefined } : {}) });
     });
   }
+
+  test("a later offer of the same connections takes back neither counts nor connection", () => {
+    const connected = {
+      ...after(atFirst("place a"), ["out", "offer"], ["in", "answer"], ["out", "candidate"], ["in", "candidate"]),
+      connected: true,
+    };
+    const again = after(connected, ["in", "offer"]);
+    assert.equal(detail(again, "Addresses to try"), "1 sent, 1 opened");
+    assert.equal(detail(again, "Offer and answer"), "offer opened");
+    assert.ok(done(again).slice(3).every(Boolean));
+  });
 
   test("what is no part of a handshake changes nothing", () => {
     const progress = after(atFirst("place a"), ["out", "offer"]);
@@ -135,8 +147,52 @@ group("words", () => {
     assert.equal(inFull(message("candidate")), "kind: candidate\nnegotiation: n1\n\nnull");
   });
 
+  test("a wait is counted up to whole seconds, and what is over is now", () => {
+    assert.deepEqual([8_500, 8_000, 1, 0, -20].map(inSeconds), ["in 9 s", "in 8 s", "in 1 s", "now", "now"]);
+    assert.equal(tookSeconds(312), "0.3 s");
+  });
+
+  test("what is known of the peer from before is told as such", () => {
+    assert.deepEqual([peerInWords("online", true), peerInWords("online", false)], ["connected", "last known: connected"]);
+  });
+
+  test("the end says who ended it, and that the chat goes on only where it does", () => {
+    const end = (ending: Partial<Ending>): string => {
+      const { title, text } = endInWords({ reason: "over", here: false, expired: false, connected: false, ...ending });
+      return `${title}: ${text}`;
+    };
+    assert.match(end({ here: true }), /^The session is over: You ended it, for both sides\.$/);
+    assert.match(end({}), /The other side ended it/);
+    assert.match(end({ reason: "no_session" }), /The other side ended it, or the relay was restarted/);
+    assert.match(end({ expired: true }), /Its time is up\.$/);
+    assert.match(end({ reason: "left", here: true }), /did not answer: the other side may still be in it/);
+    assert.match(end({ connected: true }), /The chat goes on/);
+    assert.match(end({ reason: "replaced", connected: true }), /^Another tab took your place: .*Go on there and close this tab\.$/);
+    assert.match(end({ reason: "abuse" }), /\(abuse\)/);
+  });
+
   test("a sealed text shows its beginning and its length", () => {
     assert.deepEqual(shorten(`e1.${"x".repeat(21_900)}`), { head: `e1.${"x".repeat(41)}…`, size: "21,903 bytes" });
     assert.deepEqual(shorten("e1.x"), { head: "e1.x…", size: "4 bytes" });
+  });
+});
+
+group("links", () => {
+  const fields = {
+    sessionId: "s",
+    ticket: "t",
+    secret: "A".repeat(43),
+    expiresAt: "2030-01-01T00:00:00.123Z",
+  };
+  const whole = `#${new URLSearchParams(fields).toString()}`;
+
+  test("a whole link is a place on side b", () => {
+    assert.deepEqual(readLink(whole), { slot: "b", ...fields });
+  });
+
+  test("a link that is cut anywhere is none", () => {
+    for (let length = 0; length < whole.length; length += 1) {
+      assert.equal(readLink(whole.slice(0, length)), undefined, whole.slice(0, length));
+    }
   });
 });

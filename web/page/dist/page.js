@@ -12,6 +12,12 @@ async function makeSession() {
   }
   return body;
 }
+async function endSession(sessionId) {
+  const response = await fetch(`/sessions/${sessionId}/end`, { method: "POST" });
+  if (!response.ok) {
+    throw new Error(`the playground answered ${response.status}`);
+  }
+}
 async function findWires() {
   return await (await fetch("/wires")).json();
 }
@@ -55,13 +61,22 @@ function announce(text) {
 }
 
 // page/place.ts
+import { fromBase64Url } from "./sovereign-relay.js";
 var KEY = "sovereign-playground";
+var SECRET_BYTES = 32;
+var WHOLE_TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 function findPlace() {
-  const linked = fromFragment();
-  if (linked !== void 0) {
-    keep(linked);
+  const { hash } = location;
+  if (hash === "") {
+    return kept();
   }
-  return linked ?? kept();
+  history.replaceState(null, "", location.pathname);
+  const linked = readLink(hash);
+  if (linked === void 0) {
+    return "incomplete";
+  }
+  keep(linked);
+  return linked;
 }
 function keep(place) {
   sessionStorage.setItem(KEY, JSON.stringify(place));
@@ -75,17 +90,12 @@ function link({ sessionId, invitation, secret, expiresAt }) {
   }
   return `${location.origin}/#${new URLSearchParams({ sessionId, ticket: invitation, secret, expiresAt }).toString()}`;
 }
-function fromFragment() {
-  const fragment = new URLSearchParams(location.hash.slice(1));
-  if (location.hash !== "") {
-    history.replaceState(null, "", location.pathname);
-  }
-  const [sessionId, ticket] = [fragment.get("sessionId"), fragment.get("ticket")];
-  const [secret, expiresAt] = [fragment.get("secret"), fragment.get("expiresAt")];
-  if (sessionId === null || ticket === null || secret === null || expiresAt === null) {
-    return void 0;
-  }
-  return { slot: "b", sessionId, ticket, secret, expiresAt };
+function readLink(hash) {
+  const fragment = new URLSearchParams(hash.slice(1));
+  const field2 = (name) => fragment.get(name) ?? "";
+  const [sessionId, ticket, secret, expiresAt] = [field2("sessionId"), field2("ticket"), field2("secret"), field2("expiresAt")];
+  const isWhole = sessionId !== "" && ticket !== "" && fromBase64Url(secret)?.length === SECRET_BYTES && WHOLE_TIME.test(expiresAt);
+  return isWhole ? { slot: "b", sessionId, ticket, secret, expiresAt } : void 0;
 }
 function kept() {
   const text = sessionStorage.getItem(KEY);
@@ -93,7 +103,7 @@ function kept() {
 }
 
 // page/scene.ts
-import { connect, fromBase64Url, moodOf } from "./sovereign-relay.js";
+import { connect, fromBase64Url as fromBase64Url2 } from "./sovereign-relay.js";
 
 // page/chat.ts
 var Chat = class {
@@ -147,7 +157,7 @@ var Chat = class {
   #use(isOpen) {
     this.#text.disabled = !isOpen;
     this.#button.disabled = !isOpen;
-    this.#text.placeholder = isOpen ? "Say something" : "Waiting for the connection";
+    this.#text.placeholder = isOpen ? "Say something" : "Not connected yet";
   }
   #say(className, who, text) {
     appendFollowing(this.#log, make("li", className, make("span", "unseen", `${who}: `), text));
@@ -171,6 +181,49 @@ function describe({ kind, value }) {
       return "";
   }
 }
+function roleInWords(role) {
+  return role === "impolite" ? "impolite (if offers cross, its own stands)" : "polite (if offers cross, it yields)";
+}
+function inSeconds(milliseconds) {
+  const seconds = Math.ceil(milliseconds / 1e3);
+  return seconds > 0 ? `in ${seconds} s` : "now";
+}
+function tookSeconds(milliseconds) {
+  return `${(milliseconds / 1e3).toFixed(1)} s`;
+}
+function peerInWords(presence, isFresh) {
+  return isFresh ? PEER[presence] : `last known: ${PEER[presence]}`;
+}
+var PEER = {
+  absent: "not there yet",
+  online: "connected",
+  away: "lost, may resume",
+  left: "left"
+};
+function endInWords(ending) {
+  if (ending.reason === "replaced") {
+    return {
+      title: "Another tab took your place",
+      text: "It has this side of the session now, and a new connection to the other side. Go on there and close this tab."
+    };
+  }
+  const stays = ending.connected ? " The chat goes on: it never needed the relay." : "";
+  return { title: "The session is over", text: whyOver(ending) + stays };
+}
+function whyOver({ reason, here, expired }) {
+  if (reason !== "over" && reason !== "no_session") {
+    return REASONS[reason] ?? `The relay closed it (${reason}).`;
+  }
+  if (here) {
+    return "You ended it, for both sides.";
+  }
+  return expired ? "Its time is up." : "The other side ended it, or the relay was restarted.";
+}
+var REASONS = {
+  left: "You left it, but the playground did not answer: the other side may still be in it.",
+  bad_ticket: "The link is wrong or too old.",
+  unreachable: "The relay was out of reach for longer than a session lives."
+};
 function inFull({ kind, negotiation, value }) {
   const sdp = field(value, "sdp");
   const head = `kind: ${kind}
@@ -245,6 +298,10 @@ var Ledger = class {
   greeted(direction, text) {
     this.#add(make("li", `greeting ${direction}`, arrow(direction), make("span", "", text)));
   }
+  /** Something that happened to the socket between frames. */
+  note(text) {
+    this.#add(make("li", "greeting note", make("span", ""), make("span", "", text)));
+  }
   #add(item) {
     appendFollowing(this.#list, item);
     if (this.#list.childElementCount > ROWS_MAX) {
@@ -306,6 +363,7 @@ function arrow(direction) {
 }
 
 // page/map.ts
+var COUNT_MS = 250;
 var OWN = {
   new: ["idle", "not connected"],
   connecting: ["busy", "dialing"],
@@ -313,12 +371,7 @@ var OWN = {
   waiting: ["broken", "cut"],
   closed: ["idle", "over"]
 };
-var PEER = {
-  absent: ["idle", "not there yet"],
-  online: ["live", "connected"],
-  away: ["broken", "lost, may resume"],
-  left: ["idle", "left"]
-};
+var PEER2 = { absent: "idle", online: "live", away: "broken", left: "idle" };
 function nameTabs(slot) {
   const [own, other] = slot === "a" ? ["A", "B"] : ["B", "A"];
   byId("own-name").textContent = `Peer ${own}`;
@@ -327,14 +380,29 @@ function nameTabs(slot) {
   byId("peer-state").textContent = "the other tab";
   byId("badge").textContent = `You are peer ${own}`;
   byId("badge").hidden = false;
+  document.title = `Peer ${own} · Sovereign Relay playground`;
 }
+var counting;
 function showOwn(state, retryInMs) {
+  clearInterval(counting);
   const [line, words] = OWN[state];
-  const wait = state === "waiting" && retryInMs !== void 0 ? `, dials again in ${seconds(retryInMs)}` : "";
-  draw("own-wire", line, words + wait);
+  if (state !== "waiting" || retryInMs === void 0) {
+    draw("own-wire", line, words);
+    return;
+  }
+  const dialsAt = performance.now() + retryInMs;
+  const count = () => {
+    draw("own-wire", line, `${words}, dials again ${inSeconds(dialsAt - performance.now())}`);
+  };
+  count();
+  counting = setInterval(count, COUNT_MS);
 }
-function showPeer(presence) {
-  draw("peer-wire", ...PEER[presence]);
+function showPeer(presence, own) {
+  if (own === "closed") {
+    draw("peer-wire", "idle", "over");
+  } else {
+    draw("peer-wire", own === "live" ? PEER2[presence] : "idle", peerInWords(presence, own === "live"));
+  }
 }
 function showDirect(isOpen, state) {
   if (isOpen) {
@@ -348,21 +416,19 @@ function draw(id, line, words) {
   byId(id).dataset["state"] = line;
   byId(`${id}-label`).textContent = words;
 }
-function seconds(milliseconds) {
-  return `${(milliseconds / 1e3).toFixed(1)} s`;
-}
 
 // page/steps.ts
 function atFirst(place) {
   return { place, peerHere: false, candidatesSent: 0, candidatesOpened: 0, connected: false };
 }
-function afterMessage(before, direction, { kind }) {
+function afterMessage(before, direction, message) {
+  const { kind } = message;
   const done = direction === "out" ? "sent" : "opened";
   switch (kind) {
     case "pairing":
-      return renewed(before);
+      return paired(before, message);
     case "offer":
-      return { ...renewed(before), offer: done };
+      return { ...paired(before, message), offer: done, answer: void 0 };
     case "answer":
       return { ...before, answer: done };
     case "candidate":
@@ -370,6 +436,10 @@ function afterMessage(before, direction, { kind }) {
     default:
       return before;
   }
+}
+function paired(before, { negotiation }) {
+  const [pairing = ""] = negotiation.split(".");
+  return pairing === before.pairing ? before : { ...renewed(before), pairing };
 }
 function renewed({ place, welcome, peerHere }) {
   return { ...atFirst(place), ...welcome === void 0 ? {} : { welcome }, peerHere };
@@ -480,14 +550,18 @@ function tapped(out, came) {
 
 // page/scene.ts
 var DISTURBANCES = ["cut", "refuse", "end"];
+var COPIED_MS = 2e3;
 var Scene = class {
   #place;
   #progress;
   #session;
   #chat = new Chat();
-  #connection;
+  #ledger;
+  /** Since when the socket is cut. */
+  #cutAt;
+  #endedHere = false;
   constructor(place, url) {
-    const secret = fromBase64Url(place.secret);
+    const secret = fromBase64Url2(place.secret);
     if (secret === void 0) {
       throw new TypeError("the link is incomplete");
     }
@@ -495,18 +569,18 @@ var Scene = class {
     this.#progress = atFirst(
       place.slot === "a" ? "a ticket for each side, a secret for both" : "ticket and secret came with the link"
     );
-    const ledger = new Ledger((direction, message) => {
+    this.#ledger = new Ledger((direction, message) => {
       this.#advance(afterMessage(this.#progress, direction, message));
     });
-    this.#session = new WatchedSession({ url, sessionId: place.sessionId, ticket: place.ticket, secret }, ledger);
+    this.#session = new WatchedSession({ url, sessionId: place.sessionId, ticket: place.ticket, secret }, this.#ledger);
   }
   /** Shows it, and shakes hands. */
   start() {
     this.#show();
     this.#offerButtons();
     this.#listen();
-    this.#connection = connect(() => this.#makeConnection(), this.#session);
-    this.#connection.on("replaced", () => {
+    const connection = connect(() => this.#makeConnection(), this.#session);
+    connection.on("replaced", () => {
       announce("The other side reloaded: a new connection is negotiated");
       this.#advance(renewed(this.#progress));
     });
@@ -536,17 +610,21 @@ var Scene = class {
     const session = this.#session;
     session.on("state", ({ state, retryInMs }) => {
       showOwn(state, retryInMs);
+      if (this.#progress.welcome !== void 0 || state === "closed") {
+        showPeer(session.peer, state);
+      }
       if (state === "waiting") {
-        announce("The socket to the relay is cut");
+        this.#lose();
       }
     });
     session.on("welcome", ({ role, generation, resumed }) => {
       const load = generation === 1 ? "first page load" : `page load ${generation}`;
-      this.#advance({ ...this.#progress, welcome: `welcome: ${role}, ${load}${resumed ? ", resumed" : ""}` });
-      announce(resumed ? "Resumed: nothing was lost" : "Connected to the relay");
+      const welcome = `${roleInWords(role)}, ${load}${resumed ? ", resumed" : ""}`;
+      this.#advance({ ...this.#progress, welcome });
+      this.#return(resumed);
     });
     session.on("peer", ({ state }) => {
-      showPeer(state);
+      showPeer(state, session.state);
       announce(`The other side is ${state}`);
       this.#advance({ ...this.#progress, peerHere: this.#progress.peerHere || state === "online" });
       if (state === "online") {
@@ -556,6 +634,26 @@ var Scene = class {
     session.on("closed", ({ reason }) => {
       this.#finish(reason);
     });
+  }
+  /** The socket is gone. Said once, however many dials fail. */
+  #lose() {
+    if (this.#cutAt === void 0) {
+      this.#cutAt = performance.now();
+      this.#trace("Socket cut. Messages wait until it is back.");
+    }
+  }
+  #return(resumed) {
+    if (this.#cutAt === void 0 || !resumed) {
+      announce("Connected to the relay");
+    } else {
+      this.#trace(`Socket back after ${tookSeconds(performance.now() - this.#cutAt)}, nothing lost.`);
+    }
+    this.#cutAt = void 0;
+  }
+  #trace(text) {
+    byId("trace").textContent = text;
+    this.#ledger.note(text);
+    announce(text);
   }
   /** The other side has its ticket: ours to give away no longer. */
   #forgetInvitation() {
@@ -586,7 +684,7 @@ var Scene = class {
       location.reload();
     });
     onPress("end", () => {
-      void this.#leave();
+      void this.#end();
     });
     onPress("again", () => {
       location.reload();
@@ -594,12 +692,22 @@ var Scene = class {
   }
   async #copyLink() {
     await navigator.clipboard.writeText(link(this.#place) ?? "");
-    byId("copy-link").textContent = "Copied";
+    const button = byId("copy-link");
+    button.textContent = "Copied";
     announce("Link copied");
+    setTimeout(() => {
+      button.textContent = "Copy link";
+    }, COPIED_MS);
   }
-  async #leave() {
-    const peerConnection = this.#connection?.peerConnection;
-    this.#session.close(peerConnection === void 0 ? "cancelled" : await moodOf(peerConnection));
+  /** The instance deletes the session, and the relay tells both sides; without an answer this side leaves. */
+  async #end() {
+    this.#endedHere = true;
+    byKind("end", HTMLButtonElement).disabled = true;
+    try {
+      await endSession(this.#place.sessionId);
+    } catch {
+      this.#session.close();
+    }
   }
   /** The secrets are of no more use. A data channel that is open goes on: it never needed the relay. */
   #finish(reason) {
@@ -608,9 +716,18 @@ var Scene = class {
       byKind(id, HTMLButtonElement).disabled = true;
     }
     byId("invite").hidden = true;
+    byId("expiry").hidden = true;
+    byId("trace").textContent = "";
     byId("over").hidden = false;
-    byId("over-reason").textContent = SENTENCES[reason] ?? `The relay closed it (${reason}).`;
-    announce("The session is over");
+    const { title, text } = endInWords({
+      reason,
+      here: this.#endedHere,
+      expired: Date.now() >= Date.parse(this.#place.expiresAt),
+      connected: this.#chat.isOpen
+    });
+    byId("over-title").textContent = title;
+    byId("over-reason").textContent = text;
+    announce(title);
     byId("again").focus();
   }
   #showDirect(peerConnection) {
@@ -622,13 +739,6 @@ var Scene = class {
     showSteps(progress);
   }
 };
-var SENTENCES = {
-  left: "You ended it.",
-  over: "Its time is up, or both sides left.",
-  no_session: "The relay doesn’t know it (any more).",
-  replaced: "Another tab took this place.",
-  bad_ticket: "The link is wrong or too old."
-};
 
 // page/main.ts
 async function begin() {
@@ -636,8 +746,9 @@ async function begin() {
   addEventListener("hashchange", () => {
     location.reload();
   });
-  if (place === void 0) {
+  if (place === void 0 || place === "incomplete") {
     byId("welcome").hidden = false;
+    byId("trouble").textContent = place === void 0 ? "" : "This link is incomplete: copy all of it, or start a session of your own.";
     onPress("start", () => {
       void start();
     });
@@ -648,6 +759,7 @@ async function begin() {
 async function start() {
   const button = byKind("start", HTMLButtonElement);
   button.disabled = true;
+  byId("trouble").textContent = "";
   try {
     const { sessionId, expiresAt, tickets } = await makeSession();
     const secret = toBase64Url(newSecret());
