@@ -6,10 +6,16 @@
 //! that may have it (`actors/src/instance/signal.rs`). The TURN server looks at the expiry when it allocates, not
 //! after: how long an allocation lives is its own setting (`deploy/turnserver.conf`).
 //!
+//! A slot that comes back within 30 s is given the same again ([`recent`]), so that no peer can use up what the instance
+//! has for its other sessions.
+//!
 //! Invariant: the user is a pseudonym of one slot of one session, so that
 //! the TURN server learns nothing of the instance, and its quotas for a user hold for one peer.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use arc_swap::ArcSwapOption;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -31,7 +37,10 @@ use sovereign_relay_protocol::{
     time::UnixMillis,
 };
 
+use self::recent::Recent;
 use crate::auth::Authority;
+
+mod recent;
 
 /// Instances whose vends are counted, some 50 bytes each. Beyond, one that is not among them waits: credentials are a
 /// help, and an open budget would not be one.
@@ -100,6 +109,7 @@ fn credential(secret: &Redacted, username: &str) -> String {
 pub struct Turn {
     servers: ArcSwapOption<TurnServers>,
     vends: Limiter<InstanceId>,
+    recent: Mutex<Recent>,
     authority: Arc<Authority>,
 }
 
@@ -109,11 +119,13 @@ impl Turn {
         Self {
             servers: ArcSwapOption::from_pointee(servers),
             vends: Limiter::shared(Rate::per_minute(per_minute), ROOM),
+            recent: Mutex::default(),
             authority,
         }
     }
 
-    /// Credentials for a slot, on the budget of the instance that it belongs to; `Err` is when there are some again.
+    /// Credentials for a slot, on the budget of the instance that it belongs to: those of its last 30 s, or new ones.
+    /// `Err` is when there are some again.
     pub fn vend(
         &self,
         instance: InstanceId,
@@ -124,12 +136,22 @@ impl Turn {
         let Some(servers) = &*self.servers.load() else {
             return Ok(Ice::default());
         };
+        let moment = self
+            .recent()
+            .moment(session, slot, now, || self.take(instance, now))?;
+        let user = self.authority.derived().turn_user(session, slot);
+        Ok(servers.vend(&user, moment))
+    }
+
+    fn take(&self, instance: InstanceId, now: Now) -> Result<(), Duration> {
         let taken = self.vends.take(&instance, now.mono);
         let outcome = if taken.is_ok() { "given" } else { "too_often" };
         counter!("relay_turn_vends_total", "outcome" => outcome).increment(1);
-        taken?;
-        let user = self.authority.derived().turn_user(session, slot);
-        Ok(servers.vend(&user, now.unix))
+        taken
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes over other servers, or another secret of theirs.
@@ -137,9 +159,11 @@ impl Turn {
         self.servers.store(servers.map(Arc::new));
     }
 
-    /// Forgets instances whose budget is whole again. The owner calls it on a timer.
+    /// Forgets instances whose budget is whole again, and slots that would be given new credentials. The owner calls it
+    /// on a timer.
     pub fn clean(&self, now: Now) {
         self.vends.clean(now.mono);
+        self.recent().clean(now);
     }
 }
 

@@ -83,15 +83,49 @@ async fn each_slot_has_a_name_of_its_own_that_a_turn_server_reads_whole() {
 #[tokio::test]
 async fn an_instance_that_has_had_its_share_waits_and_its_neighbour_does_not() {
     let turn = Turn::new(Some(servers()), 30, Kit::new().await.authority);
-    let vend = |number: u8, now: Now| turn.vend(instance(number), session(1), Slot::A, now);
-    assert!((0..30).all(|_| vend(1, now()).is_ok()));
-    let wait = vend(1, now()).unwrap_err();
+    let vend = |number: u8, made: u8, now: Now| turn.vend(instance(number), session(made), Slot::A, now);
+    assert!((0..30).all(|made| vend(1, made, now()).is_ok()));
+    let wait = vend(1, 30, now()).unwrap_err();
     assert_eq!(wait, Duration::from_secs(2));
-    assert!(vend(2, now()).is_ok());
-    assert!(vend(1, now().plus(wait)).is_ok());
+    assert!(vend(2, 31, now()).is_ok());
+    assert!(vend(1, 30, now().plus(wait)).is_ok());
     let later = now().plus(Duration::from_secs(600));
     turn.clean(later);
     assert_eq!(turn.vends.keys(), 0);
+}
+
+#[tokio::test]
+async fn a_slot_that_comes_back_within_30_s_is_given_the_same_which_costs_nothing() {
+    let turn = Turn::new(Some(servers()), 2, Kit::new().await.authority);
+    let vend = |made: u8, slot: Slot, seconds: u64| {
+        let now = now().plus(Duration::from_secs(seconds));
+        turn.vend(instance(1), session(made), slot, now)
+    };
+    let first = vend(1, Slot::B, 0).unwrap();
+    assert!((0..30).all(|second| vend(1, Slot::B, second).as_ref() == Ok(&first)));
+    assert!(vend(2, Slot::A, 0).is_ok(), "another session has its own");
+    assert!(vend(1, Slot::A, 1).is_err(), "and each slot");
+    assert_eq!(
+        vend(1, Slot::B, 29),
+        Ok(first.clone()),
+        "known ones need no budget"
+    );
+    let fresh = vend(1, Slot::B, 30).unwrap();
+    assert_eq!(fresh.expires_at.unwrap().0 - first.expires_at.unwrap().0, 30_000);
+}
+
+#[tokio::test]
+async fn what_is_given_again_after_a_reload_is_signed_with_the_new_secret() {
+    let turn = Turn::new(Some(servers()), 1, Kit::new().await.authority);
+    let vend = || turn.vend(instance(1), session(1), Slot::A, now()).unwrap();
+    let first = vend();
+    turn.reload(Some(TurnServers {
+        secret: Redacted::new("another secret"),
+        ..servers()
+    }));
+    let again = vend();
+    assert_eq!(first.servers[1].username, again.servers[1].username);
+    assert_ne!(first.servers[1].credential, again.servers[1].credential);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::{
     answer::Instance,
-    peer::load,
+    peer::{load, resume},
     relay::{Relay, RelayOptions},
     sessions::Made,
     turn_server::TurnServer,
@@ -215,4 +215,34 @@ async fn peers_of_an_instance_that_may_have_turn_allocate_with_what_welcome_and_
     for secret in [TURN_SECRET, "credential", users[0].as_str()] {
         assert!(!relay.log().contains(secret), "{secret} is in the log");
     }
+}
+
+#[tokio::test]
+async fn a_guest_that_resumes_over_and_over_leaves_turn_for_the_other_sessions_of_its_host() {
+    let options = RelayOptions::new()
+        .set("TURN_URIS", "turn:turn.example")
+        .set("TURN_SECRET", TURN_SECRET)
+        .set("RELAY_TURN_FOR", "all")
+        .set("RELAY_TURN_PER_MINUTE", "2");
+    let relay = Relay::start(options).await;
+    let host = relay.enroll().await;
+    let [visited, other] = [
+        relay.session(&host, json!({"turn": true})).await,
+        relay.session(&host, json!({"turn": true})).await,
+    ];
+    let mut given = Vec::new();
+    for attempt in 1..=5 {
+        let (mut guest, welcome) = visited.join("b", resume(1, attempt, 0)).await;
+        guest.send(json!({"t": "ice"})).await;
+        given.extend([welcome, guest.next_of("ice").await].map(|frame| frame["iceServers"].clone()));
+    }
+    let first = given[0].clone();
+    assert!(first[0]["credential"].is_string(), "{first}");
+    assert!(given.iter().all(|again| *again == first), "{given:?}");
+    let (_peer, welcome) = other.join("a", load(1)).await;
+    assert!(welcome["iceServers"][0]["credential"].is_string(), "{welcome}");
+    assert_eq!(
+        relay.metric("relay_turn_vends_total", r#"outcome="given""#).await,
+        2.0
+    );
 }
