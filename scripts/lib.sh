@@ -70,41 +70,33 @@ need_web_modules() {
 }
 
 install_package() {
-  apt-get update -qq && apt-get install -y -qq --no-install-recommends "$1" >/dev/null
+  [ -n "${PACKAGES_ARE_LISTED:-}" ] || apt-get update -qq
+  PACKAGES_ARE_LISTED=yes
+  apt-get install -y -qq --no-install-recommends "$1" >/dev/null
 }
 
-# Another runs the curl lines that the README and the playground show.
-need_curl() {
-  if ! command -v curl >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    step "installing curl" install_package curl
+# need_program NAME PACKAGE WHAT URL: takes the one on PATH, else Debian's package.
+need_program() {
+  if ! command -v "$1" >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    step "installing $2" install_package "$2"
   fi
-  if ! command -v curl >/dev/null; then
-    echo "curl is needed for the test of the README; see https://curl.se" >&2
+  if ! command -v "$1" >/dev/null; then
+    echo "$1 is needed for the tests of $3; see $4" >&2
     exit 1
   fi
 }
 
-# And others ask a real TURN server whether it takes the credentials that the relay gives out.
-need_coturn() {
-  if ! command -v turnserver >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    step "installing coturn" install_package coturn
-  fi
-  if ! command -v turnserver >/dev/null; then
-    echo "coturn is needed for the tests of TURN credentials; see https://github.com/coturn/coturn" >&2
-    exit 1
-  fi
-}
-
-# Sessions that replicas share are tested with real Redis servers, some of whose clocks the tests move.
-need_redis() {
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    command -v redis-server >/dev/null || step "installing Redis" install_package redis-server
-    command -v faketime >/dev/null || step "installing faketime" install_package faketime
-  fi
-  if ! command -v redis-server >/dev/null || ! command -v faketime >/dev/null; then
-    echo "redis-server and faketime are needed for the tests of shared sessions" >&2
-    exit 1
-  fi
+# Others run the curl lines that the README and the playground show, ask a real TURN server whether it takes the
+# credentials that the relay gives out, share real Redis servers, some of whose clocks are moved, and try each file in
+# deploy/ with the program it is for.
+need_programs() {
+  need_program curl curl "the README" https://curl.se
+  need_program turnserver coturn "TURN credentials" https://github.com/coturn/coturn
+  need_program caddy caddy deploy/Caddyfile https://caddyserver.com
+  need_program redis-server redis-server replicas https://redis.io
+  need_program faketime faketime replicas https://github.com/wolfcw/libfaketime
+  need_program docker-compose docker-compose deploy/docker-compose.yml https://docs.docker.com/compose
+  need_program systemd-analyze systemd deploy/sovereign-relay.service https://systemd.io
 }
 
 # One more has two tabs of a real browser connect.

@@ -22,6 +22,7 @@ mod compatible;
 mod configuration;
 mod conventions;
 mod crash;
+mod deploy;
 mod enrollment;
 mod error_codes;
 mod hang_ups;

@@ -11,7 +11,8 @@ use super::{
     relay::{Instance, RelayOptions},
 };
 
-const SECRET: &str = "an enrollment secret that only tests know";
+/// What the keys are signed with.
+pub const SECRET: &str = "an enrollment secret that only tests know";
 /// When the earlier relay made the keys; any time in the past will do.
 const ISSUED_AT: u64 = 1_700_000_000;
 

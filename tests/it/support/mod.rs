@@ -1,14 +1,17 @@
 //! The kit: a relay process, the simulators it talks to, devices that open what they get.
 
 pub mod answer;
+pub mod caddy;
 pub mod clock;
 pub mod command;
 pub mod cutter;
 pub mod device;
+pub mod fleet;
 pub mod grown;
 pub mod in_process;
 pub mod log;
 pub mod peer;
+pub mod place;
 pub mod raw;
 #[path = "../../../src/store/redis/kit.rs"]
 #[allow(dead_code, reason = "frozen clocks are for the store's own tests")]
@@ -17,6 +20,7 @@ pub mod relay;
 pub mod sessions;
 pub mod turn_client;
 pub mod turn_server;
+pub mod upstream;
 pub mod world;
 
 use std::time::Duration;

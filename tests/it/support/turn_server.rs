@@ -1,15 +1,14 @@
 //! A real coturn with the sample configuration, on loopback.
 
-use std::{
-    net::{Ipv4Addr, SocketAddrV4},
-    process::Stdio,
-    sync::atomic::{AtomicU16, Ordering},
-};
+use std::{net::SocketAddrV4, process::Stdio};
 
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use super::turn_client::{self, TurnClient};
+use super::{
+    place::own_place,
+    turn_client::{self, TurnClient},
+};
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/turnserver.conf");
 
@@ -57,13 +56,4 @@ impl TurnServer {
     pub async fn client(&self, username: &str, credential: &str) -> TurnClient {
         turn_client::connect(self.place, username, credential).await
     }
-}
-
-/// An address and a port that no other test has, nor a connection of one: coturn would wait for a port that is taken.
-/// All of 127.0.0.0/8 is this machine's.
-fn own_place() -> SocketAddrV4 {
-    static STARTED: AtomicU16 = AtomicU16::new(0);
-    let [_, high, middle, low] = std::process::id().to_be_bytes();
-    let address = Ipv4Addr::new(127, 64 | (high & 63), middle, low);
-    SocketAddrV4::new(address, 3478 + STARTED.fetch_add(1, Ordering::Relaxed))
 }
