@@ -2,7 +2,7 @@
 
 use std::{
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Instant,
 };
 
@@ -11,6 +11,7 @@ use serde_json::json;
 use sovereign_relay_simulator::{ApnsKey, Simulators};
 use tempfile::TempDir;
 
+use super::talk::talk;
 use crate::support::{
     answer::{Answer, Instance},
     fleet::{Fleet, Replica},
@@ -21,6 +22,8 @@ use crate::support::{
 
 const REPLICAS: usize = 3;
 const CALLERS: usize = 8;
+/// As many as one address may enroll instances for in a minute.
+const SESSIONS: usize = 10;
 const SENT: &str = "sent";
 
 /// A push, and what its caller was told.
@@ -59,6 +62,24 @@ async fn under_load<T>(
     let (told, outcome) = tokio::join!(join_all(callers), happening);
     fleet.replicas = replicas;
     (told.into_iter().flatten().collect(), outcome)
+}
+
+/// The same while peers talk, none of whose messages is lost or repeated.
+async fn under_load_and_talk<T>(
+    fleet: &mut Fleet,
+    event: impl AsyncFnOnce(&Fleet, &mut [Replica]) -> T,
+) -> (Vec<Told>, T) {
+    let sessions = join_all((0..SESSIONS).map(|_| fleet.session())).await;
+    let (stop, heard) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let talking = join_all(sessions.iter().map(|session| talk(session, &heard, &stop)));
+    let pushing = async {
+        let outcome = under_load(fleet, event).await;
+        stop.store(true, Ordering::SeqCst);
+        outcome
+    };
+    let (_, outcome) = tokio::join!(talking, pushing);
+    assert!(heard.load(Ordering::SeqCst) >= SESSIONS, "{heard:?}");
+    outcome
 }
 
 async fn push_on(fleet: &Fleet, instance: &Instance, stop: &AtomicBool) -> Vec<Told> {
@@ -112,17 +133,17 @@ async fn restart_all(_: &Fleet, replicas: &mut [Replica]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rolling_restart_of_all_replicas_under_load_fails_and_doubles_no_push() {
+async fn a_rolling_restart_of_all_replicas_under_load_fails_and_doubles_no_push_and_loses_no_message() {
     let mut fleet = Fleet::start_with(REPLICAS, |_| options()).await;
-    let (told, ()) = under_load(&mut fleet, restart_all).await;
+    let (told, ()) = under_load_and_talk(&mut fleet, restart_all).await;
     assert_all_sent(&fleet, &told);
 }
 
 /// Those that it had under way, and, up to Caddy 2.11.1, half of those until the next check.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_replica_fails_pushes_until_caddy_has_checked_and_doubles_none() {
+async fn a_killed_replica_fails_pushes_until_caddy_has_checked_and_doubles_none_and_loses_no_message() {
     let mut fleet = Fleet::start_with(REPLICAS, |_| options()).await;
-    let (told, noticed) = under_load(&mut fleet, async |fleet, replicas| {
+    let (told, noticed) = under_load_and_talk(&mut fleet, async |fleet, replicas| {
         replicas[0].kill().await;
         until("a check has failed", async || {
             fleet.caddy.has_missed(replicas[0].place())

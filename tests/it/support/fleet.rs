@@ -11,6 +11,7 @@ use super::{
     caddy::{self, Caddy},
     grown,
     place::own_place,
+    redis,
     relay::{Caller, Relay, RelayOptions},
     sessions::{Made, open_session_at},
 };
@@ -20,6 +21,7 @@ pub struct Fleet {
     pub caddy: Caddy,
     pub replicas: Vec<Replica>,
     http: reqwest::Client,
+    _redis: redis::Server,
     _ca_dir: TempDir,
 }
 
@@ -43,9 +45,12 @@ impl Fleet {
         let (front, ca_dir) = (Caddy::choose(), TempDir::new().unwrap());
         let ca_file = simulators.write_ca(ca_dir.path()).unwrap();
         let environment = simulators.relay_environment(&ca_file);
-        let (more, mut replicas) = (more(&simulators), Vec::new());
+        let (more, redis, mut replicas) = (more(&simulators), redis::Server::start(), Vec::new());
         for _ in 0..count {
-            let options = more.clone().under(shared(front)).under(environment.clone());
+            let options = more
+                .clone()
+                .under(shared(front, &redis))
+                .under(environment.clone());
             replicas.push(Replica::start(options).await);
         }
         let places: Vec<SocketAddrV4> = replicas.iter().map(|replica| replica.place).collect();
@@ -54,6 +59,7 @@ impl Fleet {
             simulators,
             replicas,
             http: client(None),
+            _redis: redis,
             _ca_dir: ca_dir,
         }
     }
@@ -125,14 +131,14 @@ pub fn client(address: Option<&str>) -> reqwest::Client {
     builder.build().unwrap()
 }
 
-/// What all relays of a fleet are told. A store that they share is to be named here.
-fn shared(front: SocketAddrV4) -> Vec<(String, String)> {
-    let front = format!("http://{front}");
+/// What all relays of a fleet are told.
+fn shared(front: SocketAddrV4, redis: &redis::Server) -> Vec<(String, String)> {
     [
-        ("RELAY_ENROLLMENT_SECRET", grown::SECRET),
-        ("RELAY_TRUSTED_PROXIES", caddy::ADDRESS),
-        ("RELAY_PUBLIC_URL", &front),
+        ("RELAY_ENROLLMENT_SECRET", grown::SECRET.to_owned()),
+        ("RELAY_TRUSTED_PROXIES", caddy::ADDRESS.to_owned()),
+        ("RELAY_PUBLIC_URL", format!("http://{front}")),
+        ("REDIS_URL", redis.url()),
     ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .map(|(name, value)| (name.to_owned(), value))
     .to_vec()
 }
