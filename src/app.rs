@@ -144,9 +144,10 @@ pub async fn run(
             () = relay.listener_failed() => anyhow::bail!("a listener ended by itself"),
         }
     };
+    let stopped = relay.stop();
     info!(signal, "stopping");
     tokio::select! {
-        () = relay.stop() => Ok(()),
+        () = stopped => Ok(()),
         signal = signals.next() => anyhow::bail!("{signal} came while stopping: ended at once"),
     }
 }

@@ -67,10 +67,14 @@ impl RunningRelay {
         }
     }
 
-    /// Stops in order: looks unready for the grace, then finishes what is under way.
-    pub async fn stop(self) {
+    /// Stops in order: looks unready from this call on, for the grace, then finishes what is under way.
+    pub fn stop(self) -> impl Future<Output = ()> {
         self.lifecycle.advance(Phase::Draining);
         self.signal.leave(self.drain_grace);
+        self.end()
+    }
+
+    async fn end(self) {
         tokio::time::sleep(self.drain_grace).await;
         self.lifecycle.advance(Phase::Closing);
         let rest = STOP_TIME.saturating_sub(self.drain_grace);
