@@ -288,7 +288,8 @@ impl SessionActor {
             };
             local.link.close(end.code);
             let epoch = local.epoch;
-            self.depart(slot, epoch, Departure::Bye, None, ctx);
+            // Without its goodbye: the peer sees it away first.
+            self.depart(slot, epoch, Departure::Lost, None, ctx);
         }
         // Nobody waits when closing itself was given up.
         let _ = end.done.send(self.leaving.clone());
