@@ -42,7 +42,7 @@ use super::{
     greeting::{admit, dial, greet},
     heartbeat::{Due, Heartbeat},
     outbox::Outbox,
-    socket::{Socket, WRITE_HIGH, Wrote},
+    socket::{Mark, Socket, WRITE_HIGH, Wrote},
 };
 
 /// How long a `hello` may take.
@@ -72,7 +72,10 @@ async fn converse(
         () = tokio::time::sleep(HELLO) => return Err(CloseCode::NoHello.into()),
     };
     let guest = admit(endpoint, &hello, address)?;
-    let _place = endpoint.door.enter(address).ok_or(CloseCode::TryAgainLater)?;
+    let _place = endpoint
+        .door
+        .enter(address, &guest)
+        .ok_or(CloseCode::TryAgainLater)?;
     let link = Arc::new(Link::default());
     let voice = Voice(link.clone());
     let (bound, held) = dial(endpoint, &guest, &hello, &link).await?;
@@ -112,6 +115,8 @@ struct Connection<'a> {
     heartbeat: Heartbeat,
     leaves: Option<Duration>,
     iced: Option<Duration>,
+    /// Where the last `pong` ends.
+    pong: Mark,
     /// Whether messages are queued that the client has not taken.
     has_messages: bool,
     // Dropped in this order: silent first, then the slot is given back, which the futures hold too.
@@ -151,6 +156,7 @@ impl<'a> Connection<'a> {
             heartbeat: Heartbeat::new(now, endpoint.jitter()),
             leaves: None,
             iced: None,
+            pong: Mark::default(),
             has_messages: false,
             voice,
             answer: None,

@@ -22,6 +22,7 @@ use sovereign_relay_protocol::limits::{
 };
 
 use super::{
+    Guest,
     crowd::{Crowd, CrowdBounds, Stay},
     places::{Place, PlaceBounds, Places},
 };
@@ -139,8 +140,8 @@ impl Door {
     }
 
     /// A socket has shown a ticket and is about to get a slot, if there is a place for it.
-    pub(super) fn enter(&self, address: u64) -> Option<Place> {
-        let place = self.welcomed.take(address);
+    pub(super) fn enter(&self, address: u64, guest: &Guest) -> Option<Place> {
+        let place = self.welcomed.take(address, (guest.session, guest.slot));
         if let Err(full) = place {
             counter!("relay_signal_refused_sockets_total", "full" => full.as_str()).increment(1);
         }
