@@ -114,6 +114,8 @@ struct Connection<'a> {
     outbox: Outbox,
     heartbeat: Heartbeat,
     leaves: Option<Duration>,
+    /// Whether it said goodbye.
+    is_leaving: bool,
     iced: Option<Duration>,
     /// Where the last `pong` ends.
     pong: Mark,
@@ -155,6 +157,7 @@ impl<'a> Connection<'a> {
             outbox: Outbox::new(bound.base.max(hello.last), bound.peer.told),
             heartbeat: Heartbeat::new(now, endpoint.jitter()),
             leaves: None,
+            is_leaving: false,
             iced: None,
             pong: Mark::default(),
             has_messages: false,
@@ -244,7 +247,7 @@ impl<'a> Connection<'a> {
             }
             Event::Page(page) => {
                 self.page = None;
-                self.on_page(page?)
+                self.on_page(page)
             }
             Event::Time => Ok(()),
             Event::Lost => Err(End::Lost),
@@ -277,7 +280,7 @@ impl<'a> Connection<'a> {
 
     /// Begins to read the mailbox, if there may be something in it and the client takes it.
     fn pull(&mut self) {
-        if self.page.is_some() || self.socket.waiting() >= PAGE_BYTES {
+        if self.is_leaving || self.page.is_some() || self.socket.waiting() >= PAGE_BYTES {
             return;
         }
         if let Some(after) = self.outbox.wants_page() {
@@ -299,11 +302,12 @@ impl<'a> Connection<'a> {
         self.say_all(&frames)
     }
 
-    fn on_page(&mut self, page: Vec<Entry>) -> Result<(), End> {
-        // A session that was ended meanwhile delivers nothing more.
+    fn on_page(&mut self, page: Result<Vec<Entry>, CloseCode>) -> Result<(), End> {
+        // A session that was ended meanwhile delivers nothing more, and its link says why the slot is lost.
         if self.voice.0.is_closed() {
             return self.on_news();
         }
+        let page = page?;
         self.has_messages |= !page.is_empty();
         let frames = self.outbox.on_page(page);
         self.say_all(&frames)

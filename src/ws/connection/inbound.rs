@@ -54,7 +54,12 @@ impl Connection<'_> {
             }
             ClientFrame::Message { n, content } => self.submit(Said::Message { n, content }),
             ClientFrame::Ack { seq } => self.submit(Said::Ack { seq }),
-            ClientFrame::Bye { mood } => self.submit(Said::Bye { mood }),
+            ClientFrame::Bye { mood } => {
+                // It reads no more: that its slot is not its own any longer is no news to it.
+                self.is_leaving = true;
+                self.page = None;
+                self.submit(Said::Bye { mood });
+            }
             ClientFrame::Ping => return self.on_ping(),
             ClientFrame::Ice => return self.on_ice(),
             ClientFrame::Hello(_) => return Err(CloseCode::Malformed.into()),
