@@ -13,6 +13,7 @@ mod connections;
 mod instance;
 mod process;
 mod push;
+mod redis;
 mod report;
 mod run;
 mod signal;

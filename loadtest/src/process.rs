@@ -1,6 +1,7 @@
 //! Servers as processes of their own, and what the kernel says of them.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -58,7 +59,32 @@ impl RelayProcess {
     }
 }
 
+impl RelayProcess {
+    /// kill -9, and its end.
+    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
+        Ok(self.process.0.kill().await?)
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> anyhow::Result<SocketAddr> {
+        let address = self.url.strip_prefix("http://").context("not http://")?;
+        Ok(address.parse()?)
+    }
+}
+
 impl Process {
+    /// Starts another program, which says nothing.
+    pub(crate) fn other(program: &str, arguments: &[&str]) -> anyhow::Result<Self> {
+        let child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start {program}: is it installed?"))?;
+        Ok(Self(child))
+    }
+
     /// Starts this program again with other arguments; gives its standard output too.
     pub(crate) fn own(argument: &str) -> anyhow::Result<(Self, ChildStdout)> {
         let mut child = Command::new(std::env::current_exe()?)

@@ -29,6 +29,11 @@ pub(crate) fn print<R: Row>(rows: &[R], json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A line beside the figures; not among them, since those may be read by a program.
+pub(crate) fn say(line: &str) -> anyhow::Result<()> {
+    Ok(writeln!(io::stderr().lock(), "{line}")?)
+}
+
 /// A figure, or a dash where there is none.
 pub(crate) fn or_dash(figure: Option<String>) -> String {
     figure.unwrap_or_else(|| "-".to_owned())

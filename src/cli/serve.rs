@@ -4,23 +4,23 @@ use std::{future::Future, sync::Arc};
 
 use tracing::{info, warn};
 
-use super::{exit::CommandError, load_config};
+use super::{environment, exit::CommandError};
 use crate::{
     app,
-    config::Flags,
+    config::{Config, Flags},
     telemetry::{self, Metrics},
 };
 
 /// Runs the relay until it is told to stop.
 pub(crate) fn run(flags: &Flags) -> Result<(), CommandError> {
-    let config = load_config(flags)?;
+    let config = Config::load(flags, &environment)?;
     telemetry::init_logging(&config.logging).map_err(failed)?;
     info!(version = env!("CARGO_PKG_VERSION"), "starting");
     for warning in &config.warnings {
         warn!("{warning}");
     }
     let metrics = Metrics::install().map_err(failed)?;
-    let load = || load_config(flags);
+    let load = || Config::load(flags, &environment);
     in_system(async move {
         let render = metrics.clone();
         let upkeep = tokio::spawn(metrics.upkeep());

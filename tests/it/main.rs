@@ -17,6 +17,7 @@
 mod batch;
 mod browser;
 mod cases_provider;
+mod chaos;
 mod command_line;
 mod compatible;
 mod configuration;

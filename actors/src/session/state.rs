@@ -219,8 +219,7 @@ pub(crate) fn after_trim(outcome: &Result<Trimmed, Gone>) -> Option<CloseCode> {
 /// How a live connection ends when the store has nothing for it.
 pub(crate) fn code_of(gone: &Gone) -> CloseCode {
     match gone {
-        // The session's actor finds out more (`ending.rs`).
-        Gone::NoSession => CloseCode::NoSuchSession,
+        Gone::NoSession => CloseCode::SessionOver,
         Gone::Fenced => CloseCode::Replaced,
         Gone::Unavailable(_) => CloseCode::TryAgainLater,
     }

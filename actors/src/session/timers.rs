@@ -5,9 +5,11 @@ use std::{rc::Rc, time::Duration};
 
 use actix::{ActorContext as _, AsyncContext as _, Context, SpawnHandle};
 use sovereign_relay_protocol::signal::{close::CloseCode, id::Slot};
+use tokio::sync::oneshot;
 
 use super::{
     SessionActor,
+    messages::End,
     port::{Gone, Presence},
     state::STORE_RETRY,
 };
@@ -38,9 +40,8 @@ impl SessionActor {
                 self.look_in(slot, presence.changes_in, ctx);
             }
             Err(Gone::Unavailable(_)) => self.look_in(slot, Some(STORE_RETRY), ctx),
-            Err(Gone::NoSession) => self.miss(None, ctx),
-            // A look fences nobody.
-            Err(Gone::Fenced) => {}
+            // Its end is on its way.
+            Err(Gone::NoSession | Gone::Fenced) => {}
         }
     }
 
@@ -62,9 +63,18 @@ impl SessionActor {
 
     pub(super) fn expire_in(&mut self, life: Duration, ctx: &mut Context<Self>) {
         let timer = ctx.run_later(life, |actor, ctx| {
-            actor.guarded(ctx, |actor, ctx| actor.close_all(CloseCode::SessionOver, ctx));
+            actor.guarded(ctx, |actor, ctx| {
+                let (done, _) = oneshot::channel();
+                actor.end(
+                    End {
+                        code: CloseCode::SessionOver,
+                        only: None,
+                        done,
+                    },
+                    ctx,
+                );
+            });
         });
-        self.expires = self.kit.clock.now().mono.saturating_add(life);
         cancel(ctx, self.expiry.replace(timer));
     }
 

@@ -3,12 +3,18 @@
 //! ```text
 //! idle: pairs connect and say nothing      -> KiB of resident memory for each connection
 //! rate: messages at a fixed rate, each way -> one-way latency, processor time of the server for each
+//! replicas: the same over two replicas       -> the same, and Redis's commands and processor time for each
+//! chaos: replicas around one Redis are killed -> whether anything is lost, and how long peers notice
 //! ```
 
+mod chaos;
 mod conversation;
+mod drive;
 pub(crate) mod echo;
+mod fleet;
 mod idle;
 mod rate;
+mod replicas;
 mod sessions;
 mod socket;
 
@@ -26,6 +32,10 @@ pub(crate) enum Part {
     Idle(idle::Options),
     /// Latency and processor time of messages at a fixed rate
     Rate(rate::Options),
+    /// What messages between two replicas cost, and cost Redis
+    Replicas(replicas::Options),
+    /// Replicas that die while peers shake hands
+    Chaos(chaos::Options),
 }
 
 /// Measures and prints.
@@ -33,6 +43,8 @@ pub(crate) async fn run(part: Part) -> anyhow::Result<()> {
     match part {
         Part::Idle(options) => idle::run(options).await,
         Part::Rate(options) => rate::run(options).await,
+        Part::Replicas(options) => replicas::run(options).await,
+        Part::Chaos(options) => chaos::run(options).await,
     }
 }
 

@@ -17,7 +17,7 @@ use sovereign_relay_protocol::{
 
 use super::{
     Holding, Shared, exact,
-    lives::{EarlyEnd, end_to_end},
+    lives::end_to_end,
     on,
     reply::{Reply, strange},
 };
@@ -68,8 +68,13 @@ impl Shared {
             expires_at: UnixMillis(reply.number()?),
             expires_in: Duration::from_millis(reply.number()?),
         };
-        let (freed, sender) = (reply.signed()?, reply.instance()?);
+        let (freed, was_closing) = (reply.signed()?, reply.flag()?);
+        let instances = [reply.instance()?, reply.instance()?];
         let ends = self.ends_in(bound.expires_in);
+        let sender = match slot {
+            Slot::A => instances[1],
+            Slot::B => instances[0],
+        };
         if let Some(sender) = sender {
             self.ledger.note((id, slot), sender, -freed, ends);
         }
@@ -79,7 +84,11 @@ impl Shared {
             ends,
         };
         self.hold(id, slot, holding);
-        self.book(id, EarlyEnd::TakenBack, &mut reply).await?;
+        if was_closing {
+            for instance in instances.into_iter().flatten() {
+                self.list_until(instance, id, bound.expires_at.0).await;
+            }
+        }
         Ok(bound)
     }
 
@@ -124,7 +133,13 @@ impl Shared {
         if word != "ok" {
             return Err(gone(&word));
         }
-        Ok(self.book(id, EarlyEnd::Begun, &mut reply).await?)
+        let (is_closing, ends) = (reply.flag()?, reply.number()?);
+        if is_closing {
+            for instance in [reply.instance()?, reply.instance()?].into_iter().flatten() {
+                self.list_until(instance, id, ends).await;
+            }
+        }
+        Ok(())
     }
 }
 
