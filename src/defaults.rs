@@ -23,6 +23,11 @@ pub const CONNECTIONS_MIN: u32 = 100;
 /// More than a process can have on most systems: a typing error.
 pub const CONNECTIONS_MAX: u32 = 1_000_000;
 
+/// An address that is no trusted proxy has this part of the connections, unless the operator says otherwise: enough for
+/// what a direct client or a carrier's address translation opens, WebSockets included (of which one address has at most
+/// 15 in 100), and it takes four addresses to fill all.
+pub const CONNECTIONS_ADDRESS_PART: usize = 4;
+
 /// Whose `X-Forwarded-For` is believed when the operator names nobody: proxies on the same machine or network.
 pub const TRUSTED_PROXIES: [&str; 8] = [
     "127.0.0.0/8",

@@ -56,7 +56,7 @@ impl Admin {
 /// Binds the admin listener.
 pub(crate) fn bind(address: SocketAddr, limits: ListenerLimits, admin: Data<Admin>) -> io::Result<Bound> {
     let observer = http::observer(&admin.services, "admin");
-    http::server::bind(address, limits, observer, None, move |config| {
+    http::server::bind(address, limits, observer, None, None, move |config| {
         config.app_data(admin.clone());
         routes(config);
     })

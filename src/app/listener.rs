@@ -29,7 +29,10 @@ pub(super) fn listen_public(
 ) -> Result<Listener, StartError> {
     let closing_time = closing_time(config.timeouts.drain_grace);
     let workers = threads(config.listen.workers);
-    let limits = ports.tuning.public(workers, connections, closing_time);
+    let per_address = config.listen.of_an_address(connections);
+    let limits = ports
+        .tuning
+        .public(workers, (connections, per_address), closing_time);
     let address = config.listen.address;
     let bound = http::bind(address, limits, services, Some(upgrades))
         .map_err(|cause| StartError::Listen { address, cause })?;

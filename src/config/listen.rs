@@ -21,6 +21,8 @@ pub struct Listen {
     pub workers: Option<NonZeroUsize>,
     /// Connections at the same time, if there are file descriptors for so many.
     pub connections: usize,
+    /// Of those, how many one address may have; `None` = [`defaults::CONNECTIONS_ADDRESS_PART`] of them.
+    pub connections_per_address: Option<usize>,
     /// Threads of the instances' actors; `None` = one per CPU.
     pub arbiters: Option<NonZeroUsize>,
 }
@@ -31,6 +33,10 @@ impl Listen {
             &setting::CONNECTIONS,
             value::number(defaults::CONNECTIONS_MIN..=defaults::CONNECTIONS_MAX),
         )?;
+        let per_address = sources.parse(
+            &setting::CONNECTIONS_PER_ADDRESS,
+            value::number(1..=defaults::CONNECTIONS_MAX),
+        )?;
         Ok(Self {
             address: address(sources)?,
             public_url: sources.parse(&setting::PUBLIC_URL, parse_public_url)?,
@@ -38,8 +44,15 @@ impl Listen {
             connections: connections
                 .and_then(|connections| usize::try_from(connections).ok())
                 .unwrap_or(defaults::CONNECTIONS),
+            connections_per_address: per_address.and_then(|connections| usize::try_from(connections).ok()),
             arbiters: sources.parse(&setting::ARBITERS, value::threads)?,
         })
+    }
+
+    /// How many of so many connections one address may have.
+    pub(crate) fn of_an_address(&self, connections: usize) -> usize {
+        self.connections_per_address
+            .unwrap_or_else(|| connections.div_ceil(defaults::CONNECTIONS_ADDRESS_PART))
     }
 }
 

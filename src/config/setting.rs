@@ -116,6 +116,11 @@ settings! {
         "20000",
         "public connections at the same time, WebSockets among them: 100 to 1000000; a fifth is kept for HTTP",
     );
+    CONNECTIONS_PER_ADDRESS = plain(
+        "RELAY_CONNECTIONS_PER_ADDRESS",
+        "a quarter of RELAY_CONNECTIONS",
+        "the same of one address (IPv6: a /64) that is not in RELAY_TRUSTED_PROXIES; more are closed at once",
+    );
     ARBITERS = plain("RELAY_ARBITERS", "one per CPU", "threads that run the instances' actors");
     TRUSTED_PROXIES = plain(
         "RELAY_TRUSTED_PROXIES",

@@ -24,6 +24,7 @@ pub(crate) mod extract;
 pub mod health;
 pub(crate) mod openapi;
 mod patience;
+mod peers;
 mod plain;
 pub(crate) mod push;
 pub(crate) mod server;
@@ -35,7 +36,7 @@ mod unread;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use self::{context::Observer, error::ApiError, server::Bound, services::Services};
+use self::{context::Observer, error::ApiError, peers::Peers, server::Bound, services::Services};
 use crate::{
     limit::BodyBounds,
     ws::upgrade::{self, Upgrades},
@@ -50,8 +51,8 @@ pub struct Tuning {
     pub body_time: Duration,
     /// How much memory bodies may take on the public side.
     pub bodies: BodyBounds,
-    /// How long an idle connection is kept: longer than the 60 s after which common proxies drop theirs, so that it
-    /// is the proxy that closes and never a request that meets a closing socket.
+    /// How long an idle connection is kept: longer than the 120 s after which the slowest of common proxies (Caddy)
+    /// drops its own, so that it is the proxy that closes and never a request that meets a closing socket.
     pub keep_alive: Duration,
     /// What the kernel holds beyond.
     pub backlog: u32,
@@ -63,7 +64,7 @@ impl Default for Tuning {
             head_time: Duration::from_secs(10),
             body_time: Duration::from_secs(10),
             bodies: BodyBounds::default(),
-            keep_alive: Duration::from_secs(75),
+            keep_alive: Duration::from_secs(130),
             backlog: 4096,
         }
     }
@@ -74,12 +75,13 @@ impl Tuning {
     pub(crate) fn public(
         &self,
         workers: usize,
-        connections: usize,
+        (connections, per_address): (usize, usize),
         closing_time: Duration,
     ) -> ListenerLimits {
         ListenerLimits {
             workers,
             connections,
+            per_address,
             backlog: self.backlog,
             head_time: self.head_time,
             keep_alive: self.keep_alive,
@@ -92,7 +94,7 @@ impl Tuning {
         let closing_time = Duration::from_secs(1);
         ListenerLimits {
             backlog: 64,
-            ..self.public(1, 64, closing_time)
+            ..self.public(1, (64, 64), closing_time)
         }
     }
 }
@@ -104,6 +106,8 @@ pub(crate) struct ListenerLimits {
     pub(crate) workers: usize,
     /// Connections at the same time, over all workers; more wait in the kernel's queue.
     pub(crate) connections: usize,
+    /// Of those, how many one peer may have that is no trusted proxy. The admin listener doesn't ask.
+    pub(crate) per_address: usize,
     /// Connections that the kernel holds until a worker takes them.
     pub(crate) backlog: u32,
     /// How long a request's head may take.
@@ -123,7 +127,12 @@ pub(crate) fn bind(
 ) -> io::Result<Bound> {
     let observer = observer(&services, "public");
     let endpoint = upgrades.clone().map(Data::from);
-    server::bind(address, limits, observer, upgrades, move |config| {
+    let peers = Peers::new(
+        limits.per_address,
+        services.trusted_proxies.clone(),
+        services.authority.clone(),
+    );
+    server::bind(address, limits, observer, Some(peers), upgrades, move |config| {
         config.app_data(services.clone());
         if let Some(endpoint) = &endpoint {
             config.app_data(endpoint.clone());

@@ -4,8 +4,8 @@
 //! ([`crate::ws`]), for which `HttpServer` has no way.
 //!
 //! ```text
-//! socket -> HTTP --asks for a WebSocket--> a handshake of the endpoint? --yes--> WebSocket
-//!             ^----------------------------- the same without asking <----no
+//! socket -> a place? -> HTTP --asks for a WebSocket--> a handshake of the endpoint? --yes--> WebSocket
+//!                        ^----------------------------- the same without asking <----no
 //! ```
 
 use std::{cell::Cell, io, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
@@ -32,6 +32,7 @@ use super::{
     context::{self, Observer},
     no_route,
     patience::{Patience, Patient, Watch},
+    peers::{Peer, Peers},
     plain,
 };
 use crate::ws::upgrade::{self, Upgraded, Upgrades};
@@ -64,11 +65,12 @@ pub(crate) struct Bound {
     pub(crate) address: SocketAddr,
 }
 
-/// Binds a listener. Without `upgrades`, there are no WebSockets.
+/// Binds a listener. Without `peers`, every peer is trusted; without `upgrades`, there are no WebSockets.
 pub(crate) fn bind(
     address: SocketAddr,
     limits: ListenerLimits,
     observer: Observer,
+    peers: Option<Arc<Peers>>,
     upgrades: Option<Arc<Upgrades>>,
     configure: impl Fn(&mut ServiceConfig) + Clone + Send + 'static,
 ) -> io::Result<Bound> {
@@ -82,6 +84,7 @@ pub(crate) fn bind(
     };
     let factory = move || {
         let (observer, upgrades, stops) = (observer.clone(), upgrades.clone(), stops.clone());
+        let peers = peers.clone();
         let app = App::new()
             .configure(configure.clone())
             .default_service(web::to(no_route))
@@ -113,9 +116,12 @@ pub(crate) fn bind(
             .finish(map_config(app, |()| AppConfig::default()));
         fn_factory(move || {
             let made = service.new_service(());
+            let peers = peers.clone();
             async move {
                 let http = Rc::new(made.await?);
-                Ok::<_, ()>(fn_service(move |socket| serve(http.clone(), socket, patience)))
+                Ok::<_, ()>(fn_service(move |socket| {
+                    serve(http.clone(), socket, peers.clone(), patience)
+                }))
             }
         })
     };
@@ -140,21 +146,28 @@ fn listen(address: SocketAddr, backlog: u32) -> io::Result<std::net::TcpListener
     socket.listen(backlog)?.into_std()
 }
 
-/// Serves a connection: HTTP, and then what it has become, if it has left HTTP. It counts as one of the listener's to
-/// its end.
+/// Serves a connection that has a place: HTTP, and then what it has become, if it has left HTTP. It counts as one of the
+/// listener's, and keeps its place, to its end.
 ///
 /// HTTP has a box of its own that is gone before a WebSocket begins: its state is large, and actix-server keeps room for
 /// what is returned here twice.
-async fn serve<S>(http: Rc<S>, socket: TcpStream, patience: Patience) -> Result<(), S::Error>
+async fn serve<S>(
+    http: Rc<S>,
+    socket: TcpStream,
+    peers: Option<Arc<Peers>>,
+    patience: Patience,
+) -> Result<(), S::Error>
 where
     S: Service<(Socket, Protocol, Option<SocketAddr>), Response = ()>,
 {
+    let Some((_peer, from)) = admit(peers, &socket) else {
+        return Ok(());
+    };
     // Without it small answers wait for the peer's acknowledgement. A socket that refuses is about to end.
     let _ = socket.set_nodelay(true);
-    let peer = socket.peer_addr().ok();
     let mut became = Some(Became::Http(Patient::new(socket, patience)));
     while let Some(Became::Http(socket)) = became {
-        let http = http.call((socket, Protocol::Http1, peer));
+        let http = http.call((socket, Protocol::Http1, Some(from)));
         became = Box::pin(BECAME.scope(Cell::new(None), async move {
             http.await?;
             Ok(BECAME.with(Cell::take))
@@ -165,6 +178,13 @@ where
         upgraded.converse().await;
     }
     Ok(())
+}
+
+/// Whose connection it is, and from where, if it may stay. One that is gone already has no address.
+fn admit(peers: Option<Arc<Peers>>, socket: &TcpStream) -> Option<(Peer, SocketAddr)> {
+    let from = socket.peer_addr().ok()?;
+    let peer = peers.map_or(Some(Peer::TRUSTED), |peers| peers.admit(from))?;
+    Some((peer, from))
 }
 
 async fn on_upgrade(

@@ -290,6 +290,11 @@ const HTTP: &[Metric] = &[
         &[],
         "Requests answered with 500 because a handler panicked: a fault of the relay",
     ),
+    counter(
+        "relay_connections_refused_total",
+        &[],
+        "Public connections closed at once since their address had RELAY_CONNECTIONS_PER_ADDRESS",
+    ),
     bytes("relay_request_body_bytes", "Memory that request bodies hold"),
     counter(
         "relay_request_bodies_refused_total",

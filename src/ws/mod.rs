@@ -32,7 +32,7 @@ mod greeting;
 pub(crate) mod handshake;
 mod heartbeat;
 mod outbox;
-mod places;
+pub(crate) mod places;
 mod socket;
 pub(crate) mod upgrade;
 

@@ -1,7 +1,8 @@
 //! The places of connections past their `welcome`, in all and for each address.
 //!
 //! Nobody is sent away for a newcomer here: whoever has a place has a slot in a session. Taken by [`super::door`] before
-//! a connection gets its slot, so that one that finds no place replaces nobody.
+//! a connection gets its slot, so that one that finds no place replaces nobody. [`crate::http`] has places of its own for
+//! all public connections of an address.
 
 use std::{
     collections::HashMap,
@@ -10,15 +11,15 @@ use std::{
 
 /// How many there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct PlaceBounds {
+pub(crate) struct PlaceBounds {
     /// Of one address.
-    pub(super) per_address: u32,
+    pub(crate) per_address: u32,
     /// Of all addresses.
-    pub(super) all: u32,
+    pub(crate) all: u32,
 }
 
 /// All places.
-pub(super) struct Places {
+pub(crate) struct Places {
     bounds: PlaceBounds,
     taken: Arc<Mutex<Taken>>,
 }
@@ -31,14 +32,14 @@ struct Taken {
 
 /// A place, given back by dropping.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     taken: Arc<Mutex<Taken>>,
     address: u64,
 }
 
 /// Why there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Full {
+pub(crate) enum Full {
     /// The address has all of its places.
     Address,
     /// All are taken.
@@ -47,7 +48,7 @@ pub(super) enum Full {
 
 impl Full {
     /// As a label.
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Address => "address",
             Self::All => "all",
@@ -57,7 +58,7 @@ impl Full {
 
 impl Places {
     /// All free.
-    pub(super) fn new(bounds: PlaceBounds) -> Self {
+    pub(crate) fn new(bounds: PlaceBounds) -> Self {
         Self {
             bounds,
             taken: Arc::default(),
@@ -65,7 +66,7 @@ impl Places {
     }
 
     /// Takes one, if there is one.
-    pub(super) fn take(&self, address: u64) -> Result<Place, Full> {
+    pub(crate) fn take(&self, address: u64) -> Result<Place, Full> {
         let mut taken = lock(&self.taken);
         let own = taken.of_address.get(&address).copied().unwrap_or(0);
         if own >= self.bounds.per_address {
@@ -84,7 +85,7 @@ impl Places {
     }
 
     /// How many are taken.
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         lock(&self.taken).all
     }
 }

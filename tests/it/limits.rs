@@ -3,14 +3,18 @@
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use sovereign_relay_protocol::platform::Platform;
-use sovereign_relay_simulator::apns::verdict;
+use sovereign_relay_simulator::{SimulatorOptions, apns::verdict};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::{TcpSocket, TcpStream},
+};
 
 use crate::support::{
     DEADLINE,
     clock::HandClock,
     in_process::InProcess,
-    relay::{Answer, Instance},
+    relay::{Answer, Instance, RelayOptions},
     world::World,
 };
 
@@ -260,4 +264,33 @@ async fn the_expiration_is_absolute_seconds_in_the_future_and_0_only_for_now_or_
             "{ttl:?}: {expiration}"
         );
     }
+}
+
+/// An address of the loopback network stands for a stranger, which macOS has only one of.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_stranger_who_opens_all_the_connections_gets_a_quarter_and_a_push_finds_one() {
+    let options = RelayOptions::new()
+        .set("RELAY_CONNECTIONS", "100")
+        .set("RELAY_TRUSTED_PROXIES", "none");
+    let world = World::start_with(SimulatorOptions::default(), options).await;
+    let relay = &world.relay;
+    let address = relay.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let mut held: Vec<TcpStream> = Vec::new();
+    for number in 0..100 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let mut stream = socket.connect(address).await.unwrap();
+        let head = [
+            "GET /livez HTTP/1.1\r\nHost: relay\r\n\r\n",
+            "GET /v1/signal HTTP/1.1\r\n",
+        ][number % 2];
+        // One that was closed at once may say so here.
+        let _ = stream.write_all(head.as_bytes()).await;
+        held.push(stream);
+    }
+    let instance = relay.enroll().await;
+    let push = json!({ "deviceToken": world.address(Platform::Ios), "platform": "ios", "encryptedPayload": "sealed" });
+    assert_eq!(relay.push(&instance, &push).await.word(), "sent");
+    assert_eq!(relay.metric("relay_connections_refused_total", "").await, 75.0);
 }

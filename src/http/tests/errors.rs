@@ -192,6 +192,7 @@ async fn a_panic_before_the_first_await_of_a_handler_is_caught_too() {
         listener_limits(),
         observer,
         None,
+        None,
         |config| {
             config.service(post("/boom", web::post().to(boom)).1);
         },

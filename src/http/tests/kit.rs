@@ -178,6 +178,7 @@ pub(crate) struct Setup {
     pub(crate) body_time: Duration,
     pub(crate) bodies: BodyBounds,
     pub(crate) trusted: Vec<&'static str>,
+    pub(crate) listener: ListenerLimits,
     pub(crate) public_url: Option<&'static str>,
     pub(crate) bounds: SessionBounds,
 }
@@ -190,6 +191,7 @@ impl Default for Setup {
             body_time: Duration::from_secs(10),
             bodies: BodyBounds::default(),
             trusted: vec!["127.0.0.0/8"],
+            listener: listener_limits(),
             public_url: None,
             bounds: SessionBounds::default(),
         }
@@ -217,6 +219,7 @@ pub(crate) fn listener_limits() -> ListenerLimits {
     ListenerLimits {
         workers: 1,
         connections: 64,
+        per_address: 64,
         backlog: 64,
         head_time: Duration::from_secs(10),
         keep_alive: Duration::from_secs(10),
@@ -242,7 +245,7 @@ impl Relay {
         let services = Data::new(services);
         let bound = http::bind(
             "127.0.0.1:0".parse().unwrap(),
-            listener_limits(),
+            setup.listener,
             services.clone(),
             None,
         )

@@ -9,6 +9,9 @@ pub(crate) mod kit;
 mod logs;
 mod memory;
 mod openapi;
+// Elsewhere the loopback network has one address.
+#[cfg(target_os = "linux")]
+mod peers;
 mod push;
 mod sessions;
 mod upgrades;
