@@ -173,7 +173,7 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
     let push = PushHalf::start(&config, &ports, &records.store, memories)?;
     let connections = descriptors::public_connections(config.listen.connections);
     let signal = SignalHalf::start(&config, &ports, &records.authority, &lifecycle, connections);
-    let limits = Arc::new(AddressLimits::new());
+    let limits = Arc::new(records.place.address_limits());
     let services = Data::new(services(
         &config, &ports, &records, &push, &signal, &limits, &lifecycle,
     ));

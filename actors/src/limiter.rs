@@ -89,6 +89,8 @@ pub struct Limiter<K: Hash + Eq + Clone> {
     slots: Slots<K>,
     hand: Hand,
     emission: u64,
+    /// How far the arrival time of an empty budget is ahead of the moment at which the next take passes.
+    tolerance: u64,
     room: Room,
 }
 
@@ -129,6 +131,7 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
             slots,
             hand,
             emission: rate.emission(),
+            tolerance: rate.emission().saturating_mul(u64::from(rate.count.get() - 1)),
             room,
         }
     }
@@ -151,6 +154,21 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
     pub fn give_back(&self, key: &K) {
         if let Some(mut arrival) = self.slots.map.get_mut(key) {
             *arrival = arrival.saturating_sub(self.emission);
+        }
+    }
+
+    /// Empties a key's budget, so that the next take passes after `wait`: somebody who counts more than this limiter
+    /// does has said so. A key that has no room is not held.
+    pub fn hold(&self, key: &K, wait: Duration, now: Duration) {
+        let held = nanos(now.saturating_add(wait)).saturating_add(self.tolerance);
+        let has_room = self.slots.used.load(Ordering::Relaxed) < self.room.keys;
+        match self.slots.map.entry(key.clone()) {
+            Entry::Occupied(mut arrival) => *arrival.get_mut() = held.max(*arrival.get()),
+            Entry::Vacant(slot) if has_room => {
+                slot.insert(held);
+                self.slots.used.fetch_add(1, Ordering::Relaxed);
+            }
+            Entry::Vacant(_) => {}
         }
     }
 

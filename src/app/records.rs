@@ -9,6 +9,7 @@ use super::{Ports, StartError};
 use crate::{
     auth::{Authority, Secrets, authority},
     config::Config,
+    limit::AddressLimits,
     store::{
         Store,
         embedded::{DataDir, EmbeddedStore},
@@ -35,6 +36,16 @@ pub(super) enum Place {
     Here(Arc<EmbeddedStore>),
     /// One of several replicas, or prepared to be.
     Redis(Arc<RedisLink>),
+}
+
+impl Place {
+    /// Enrollment budgets of client addresses, shared where there are replicas.
+    pub(super) fn address_limits(&self) -> AddressLimits {
+        match self {
+            Self::Here(_) => AddressLimits::new(),
+            Self::Redis(link) => AddressLimits::shared(Arc::new(link.addresses())),
+        }
+    }
 }
 
 /// A store and what opens it.

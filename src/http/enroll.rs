@@ -41,7 +41,7 @@ pub(crate) async fn enroll(
     let body = services.body(&request, payload, None).await?;
     let wanted = EnrollRequest::parse(&body)?;
     let address = services.address(&request)?;
-    services.spend_enrollment(address)?;
+    services.spend_enrollment(address).await?;
     let enrollment = Enrollment {
         request: wanted,
         invite,
@@ -72,7 +72,7 @@ pub(crate) async fn rotate(
     let holder = caller::for_rotation(&request, &services)?;
     let body = services.body(&request, payload, Some(&holder)).await?;
     let wanted = RotateRequest::parse(&body)?;
-    services.spend_enrollment(services.address(&request)?)?;
+    services.spend_enrollment(services.address(&request)?).await?;
     let rotated = services
         .authority
         .rotate(&holder.key, wanted, services.now())
@@ -96,7 +96,7 @@ pub(crate) async fn withdraw(
 ) -> Result<HttpResponse, ApiError> {
     services.take_work()?;
     let holder = caller::required(&request, &services)?;
-    services.spend_enrollment(services.address(&request)?)?;
+    services.spend_enrollment(services.address(&request)?).await?;
     services.authority.withdraw(holder.caller, services.now()).await?;
     services.pushes.refresh(holder.caller.instance).await;
     services.signaling.end_instance(holder.caller.instance).await;

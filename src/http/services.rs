@@ -141,10 +141,11 @@ impl Services {
     }
 
     /// Takes one enrollment of the address's budget: enrolling, rotating and withdrawing all spend it.
-    pub(crate) fn spend_enrollment(&self, address: IpAddr) -> Result<(), ApiError> {
+    pub(crate) async fn spend_enrollment(&self, address: IpAddr) -> Result<(), ApiError> {
         let hash = self.authority.derived().address_hash(address);
         self.addresses
             .enrollment(hash, self.now())
+            .await
             .map_err(|retry_after| {
                 ApiError::new(
                     ErrorCode::RateLimited,

@@ -4,16 +4,32 @@
 //! a whole, ten times both. Addresses come in as keyed hashes and are forgotten when their budgets are full
 //! again, after a day at the latest.
 //!
-//! Each replica counts for itself: asked of Redis, a flood of enrollments would be a flood of calls, and one that is
-//! let through more often gains little, since the instances of an address share what they may push (`leases.rs`).
+//! Replicas share the budgets. Each also keeps its own, of what it has let through itself:
+//!
+//! ```text
+//! own budget spent -> refused, nobody is asked
+//!   | not spent
+//!   v
+//! shared: taken -> passes, taken of the own too     refused -> the own one is emptied until then
+//!   | no answer in time
+//!   v
+//! the own budget decides
+//! ```
+//!
+//! Invariants: while the shared budgets answer, all replicas together let through no more than one alone. Somebody who is
+//! refused costs them one call for each wait; and since a replica asks only for addresses that it has room for, what it
+//! makes them remember is bounded too.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use sovereign_relay_actors::{
     limiter::{Limiter, Rate, Room, WhenFull},
     now::Now,
+    ports::StoreError,
 };
 use sovereign_relay_protocol::limits::{ENROLLMENT_SITE_FACTOR, ENROLLMENTS_PER_DAY, ENROLLMENTS_PER_MINUTE};
+use tokio::time::timeout;
 
 use crate::auth::derived::AddressHash;
 
@@ -24,29 +40,113 @@ const ROOM: Room = Room {
     keys: ADDRESSES,
     when_full: WhenFull::Refuse(Duration::from_secs(60)),
 };
+/// Longest that an enrollment waits for the shared budgets.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// Budgets that replicas share.
+pub trait SharedAddresses: Send + Sync + 'static {
+    /// Takes one enrollment of all budgets that the address has, or nothing.
+    fn enrollment(&self, address: AddressHash) -> BoxFuture<'static, Result<Waits, StoreError>>;
+}
+
+/// How long until an enrollment would pass; zero twice: it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waits {
+    /// By the budgets of the address.
+    pub host: Duration,
+    /// By those of its site.
+    pub site: Duration,
+}
 
 /// Enrollment budgets of addresses.
 pub struct AddressLimits {
+    own: Own,
+    shared: Option<Arc<dyn SharedAddresses>>,
+}
+
+impl AddressLimits {
+    /// Of a single node; all budgets full.
+    pub fn new() -> Self {
+        Self {
+            own: Own::new(),
+            shared: None,
+        }
+    }
+
+    /// Of a replica.
+    pub fn shared(shared: Arc<dyn SharedAddresses>) -> Self {
+        Self {
+            own: Own::new(),
+            shared: Some(shared),
+        }
+    }
+
+    /// Takes one enrollment, or nothing; `Err` is how long until it would pass.
+    pub async fn enrollment(&self, address: AddressHash, now: Now) -> Result<(), Duration> {
+        let Some(shared) = &self.shared else {
+            return self.own.take(address, now);
+        };
+        self.own.check(address, now)?;
+        match timeout(PATIENCE, shared.enrollment(address)).await {
+            Ok(Ok(waits)) => self.follow(address, waits, now),
+            Ok(Err(_)) | Err(_) => {
+                metrics::counter!("relay_limit_leases_failed_total").increment(1);
+                self.own.take(address, now)
+            }
+        }
+    }
+
+    /// Forgets addresses whose budgets are full again. Call it once a minute.
+    pub fn clean(&self, now: Now) {
+        self.own.host.clean(now);
+        self.own.site.clean(now);
+    }
+
+    /// Addresses remembered, for metrics.
+    pub fn addresses(&self) -> usize {
+        self.own.host.day.keys()
+    }
+
+    fn follow(&self, address: AddressHash, waits: Waits, now: Now) -> Result<(), Duration> {
+        let wait = waits.host.max(waits.site);
+        if wait.is_zero() {
+            // What came meanwhile may have spent it: the word of all counts.
+            let _ = self.own.take(address, now);
+            return Ok(());
+        }
+        self.own.hold(address, waits, now);
+        Err(wait)
+    }
+}
+
+impl Default for AddressLimits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What this process has let through.
+struct Own {
     host: Budget,
     site: Budget,
 }
 
-impl AddressLimits {
-    /// All budgets full.
-    pub fn new() -> Self {
+impl Own {
+    fn new() -> Self {
         Self {
             host: Budget::new(1),
             site: Budget::new(ENROLLMENT_SITE_FACTOR),
         }
     }
 
-    /// Takes one enrollment, or nothing; `Err` is how long until it would pass.
-    pub fn enrollment(&self, address: AddressHash, now: Now) -> Result<(), Duration> {
+    fn check(&self, address: AddressHash, now: Now) -> Result<(), Duration> {
         let site_wait = address.site.and_then(|site| self.site.check(site, now).err());
         let host_wait = self.host.check(address.host, now).err();
-        if let Some(wait) = host_wait.max(site_wait) {
-            return Err(wait);
-        }
+        host_wait.max(site_wait).map_or(Ok(()), Err)
+    }
+
+    fn take(&self, address: AddressHash, now: Now) -> Result<(), Duration> {
+        self.check(address, now)?;
         self.host.take(address.host, now)?;
         address.site.map_or(Ok(()), |site| {
             self.site
@@ -55,21 +155,11 @@ impl AddressLimits {
         })
     }
 
-    /// Forgets addresses whose budgets are full again. Call it once a minute.
-    pub fn clean(&self, now: Now) {
-        self.host.clean(now);
-        self.site.clean(now);
-    }
-
-    /// Addresses remembered, for metrics.
-    pub fn addresses(&self) -> usize {
-        self.host.day.keys()
-    }
-}
-
-impl Default for AddressLimits {
-    fn default() -> Self {
-        Self::new()
+    fn hold(&self, address: AddressHash, waits: Waits, now: Now) {
+        self.host.hold(address.host, waits.host, now);
+        if let Some(site) = address.site {
+            self.site.hold(site, waits.site, now);
+        }
     }
 }
 
@@ -106,6 +196,13 @@ impl Budget {
     fn give_back(&self, key: u64) {
         self.minute.give_back(&key);
         self.day.give_back(&key);
+    }
+
+    /// The minute's is enough: whichever is spent, both have to pass.
+    fn hold(&self, key: u64, wait: Duration, now: Now) {
+        if !wait.is_zero() {
+            self.minute.hold(&key, wait, now.mono);
+        }
     }
 
     fn clean(&self, now: Now) {

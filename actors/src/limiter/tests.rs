@@ -204,3 +204,33 @@ fn many_threads_together_get_no_more_than_the_rate() {
     });
     assert_eq!(taken, 100);
 }
+
+#[test]
+fn a_key_that_is_held_passes_at_the_moment_named_and_is_forgotten_like_any_other() {
+    let limiter = Limiter::shared(Rate::per_minute(10), ROOM);
+    let now = Duration::from_secs(1000);
+    limiter.take(&1, now).unwrap();
+    for (key, wait) in [(1, Duration::from_secs(7)), (2, Duration::from_secs(700))] {
+        limiter.hold(&key, wait, now);
+        assert_eq!(limiter.take(&key, now), Err(wait));
+        assert!(limiter.take(&key, now + wait - NANO).is_err());
+        limiter.hold(&key, Duration::from_secs(1), now);
+        assert_eq!(
+            limiter.take(&key, now + wait),
+            Ok(()),
+            "a shorter one changes nothing"
+        );
+        assert_eq!(limiter.take(&key, now + wait), Err(Duration::from_secs(6)));
+    }
+    limiter.clean(now + Duration::from_secs(800));
+    assert_eq!(limiter.keys(), 0);
+}
+
+#[test]
+fn a_key_without_room_is_not_held() {
+    let room = Room { keys: 1, ..ROOM };
+    let limiter = Limiter::shared(Rate::per_minute(10), room);
+    limiter.hold(&1, Duration::from_secs(7), Duration::ZERO);
+    limiter.hold(&2, Duration::from_secs(7), Duration::ZERO);
+    assert_eq!((limiter.keys(), limiter.take(&2, Duration::ZERO)), (1, Ok(())));
+}

@@ -13,6 +13,7 @@ use tokio::{
 };
 
 use super::{
+    addresses::RedisAddresses,
     connection::{EVENTS, Redis},
     limits::RedisBudgets,
     records::RedisRecords,
@@ -75,6 +76,11 @@ impl RedisLink {
     /// The budgets behind it.
     pub fn budgets(&self) -> RedisBudgets {
         RedisBudgets::new(self.redis.clone())
+    }
+
+    /// Enrollment budgets of client addresses.
+    pub fn addresses(&self) -> RedisAddresses {
+        RedisAddresses::new(self.redis.clone())
     }
 
     /// Calls that are made elsewhere.

@@ -3,12 +3,13 @@
 //! ```text
 //! REDIS_URL -> url -> connection (connects, notices loss, connects again) -> sessions (one script per operation)
 //!                         \---- what is published to this replica ----------> sessions/replica -> registry
-//!           -> link (a connection of its own) -> records, limits, outcomes
+//!           -> link (a connection of its own) -> records, limits, addresses, outcomes
 //! ```
 //!
 //! Invariants: every key has an end but revocations, the operator's words and suspensions; the time is the server's; no call
 //! waits longer than [`connection::CALL_TIME`]; no error says more of Redis than its kind, and never the password.
 
+pub mod addresses;
 pub(crate) mod connection;
 pub mod limits;
 pub mod link;

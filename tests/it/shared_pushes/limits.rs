@@ -116,3 +116,30 @@ async fn an_operators_limit_holds_at_all_replicas_within_a_second() {
         "a fresh budget of 30 for both: {total}"
     );
 }
+
+fn enroll(relay: &Relay, address: &str) -> impl Future<Output = Answer> {
+    let request = relay.request(Method::POST, "/v1/enroll");
+    Answer::from(request.header("x-forwarded-for", address))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_enrolls_as_often_at_two_replicas_as_at_one() {
+    let place = Place::of(2).await;
+    let replicas: Vec<_> = place.replicas().collect();
+    let (began, mut enrolled) = (Instant::now(), 0);
+    let refused = loop {
+        let answer = enroll(replicas[enrolled % 2], "203.0.113.1").await;
+        if answer.status != 200 {
+            break answer;
+        }
+        enrolled += 1;
+    };
+    // Ten, and one for each six seconds that it took.
+    let refilled = usize::try_from(began.elapsed().as_secs() / 6).unwrap();
+    assert!((10..=10 + refilled).contains(&enrolled), "{enrolled}");
+    assert_eq!((refused.status.as_u16(), refused.word()), (429, "rate_limited"));
+    assert!((1..=6).contains(&refused.retry_after()), "{refused:?}");
+    for replica in replicas {
+        assert_eq!(enroll(replica, "203.0.113.2").await.status, 200);
+    }
+}
