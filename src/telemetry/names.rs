@@ -428,7 +428,7 @@ const REPLICAS: &[Metric] = &[
     counter(
         "relay_limit_leases_failed_total",
         &[],
-        "Leases of a shared limit that Redis did not give in time: a local share is used",
+        "Leases of shared limits and enrollments that Redis did not answer in time: a local share decides",
     ),
     counter(
         "relay_store_read_anew_total",
