@@ -20,6 +20,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
     sync::Arc,
+    time::Duration,
 };
 
 use actix::{
@@ -39,6 +40,7 @@ use sovereign_relay_protocol::{
 
 mod bucket;
 mod directory;
+mod ending;
 pub mod link;
 mod mailbox;
 mod messages;
@@ -56,7 +58,7 @@ mod tests;
 use crate::ports::StoreError;
 use link::Link;
 pub use messages::Said;
-use messages::{Dial, End, Reply, Submit};
+use messages::{Dial, Reply, Submit};
 use port::{Appended, BindRefusal, Bound, Departure, Gone, News, Trimmed};
 use registry::Kit;
 use state::{Answer, STORE_RETRY, SessionState, Verdict, after_trim};
@@ -75,6 +77,12 @@ pub(crate) struct SessionActor {
     leaving: Vec<Arc<Link>>,
     idle: Option<SpawnHandle>,
     expiry: Option<SpawnHandle>,
+    /// When the session is over, on our clock.
+    expires: Duration,
+    /// Those who asked the store for what it has no more, until it is known why; one at a time for each connection.
+    missing: Vec<Reply>,
+    /// Goes off when nobody said why.
+    loss: Option<SpawnHandle>,
     /// Shared with every question that the store has not answered yet.
     asking: Rc<()>,
     /// How often connections were ended from outside.
@@ -104,6 +112,9 @@ impl SessionActor {
             leaving: Vec::new(),
             idle: None,
             expiry: None,
+            expires: Duration::ZERO,
+            missing: Vec::new(),
+            loss: None,
             asking: Rc::new(()),
             ends: 0,
             dead: false,
@@ -145,6 +156,7 @@ impl SessionActor {
         if !self.state.on_bound(slot, &bound) {
             return Err(BindRefusal::Gone(Gone::Fenced));
         }
+        self.forget_missed(ctx);
         let local = Local {
             epoch: bound.epoch,
             link,
@@ -191,11 +203,18 @@ impl SessionActor {
         match self.state.judge(slot, epoch, n, &content, self.kit.clock.now()) {
             Verdict::Append => {
                 let appended = self.kit.store.append(self.id, slot, epoch, n, content);
-                self.ask(ctx, appended, move |actor, _, outcome: Result<Appended, Gone>| {
-                    let answer = actor.state.on_appended(slot, epoch, n, &outcome);
-                    // A connection that is gone hears nothing; it resumes and asks again.
-                    let _ = reply.send(actor.answer(slot, answer));
-                });
+                self.ask(
+                    ctx,
+                    appended,
+                    move |actor, ctx, outcome: Result<Appended, Gone>| {
+                        if matches!(outcome, Err(Gone::NoSession)) {
+                            return actor.missed(slot, epoch, reply, ctx);
+                        }
+                        let answer = actor.state.on_appended(slot, epoch, n, &outcome);
+                        // A connection that is gone hears nothing; it resumes and asks again.
+                        let _ = reply.send(actor.answer(slot, answer));
+                    },
+                );
             }
             Verdict::Repeat(stored) => drop(reply.send(self.answer(slot, Answer::Ack(stored, false)))),
             Verdict::Skip => drop(reply.send(Ok(()))),
@@ -228,7 +247,10 @@ impl SessionActor {
 
     fn acknowledge(&mut self, slot: Slot, epoch: u64, seq: u64, reply: Reply, ctx: &mut Context<Self>) {
         let trimmed = self.kit.store.trim(self.id, slot, epoch, seq);
-        self.ask(ctx, trimmed, move |_, _, outcome: Result<Trimmed, Gone>| {
+        self.ask(ctx, trimmed, move |actor, ctx, outcome: Result<Trimmed, Gone>| {
+            if matches!(outcome, Err(Gone::NoSession)) {
+                return actor.missed(slot, epoch, reply, ctx);
+            }
             let _ = reply.send(after_trim(&outcome).map_or(Ok(()), Err));
         });
     }
@@ -274,25 +296,6 @@ impl SessionActor {
         cancel(ctx, local.look);
         self.leaving.push(local.link);
         self.leaving.retain(|link| !link.is_silent());
-    }
-
-    fn end(&mut self, end: End, ctx: &mut Context<Self>) {
-        self.ends += 1;
-        for slot in Slot::BOTH {
-            let named = end.only.map(|instance| self.state.epoch_of(slot, instance));
-            if named == Some(None) {
-                continue;
-            }
-            let Some(local) = self.local(slot) else {
-                continue;
-            };
-            local.link.close(end.code);
-            let epoch = local.epoch;
-            self.depart(slot, epoch, Departure::Bye, None, ctx);
-        }
-        // Nobody waits when closing itself was given up.
-        let _ = end.done.send(self.leaving.clone());
-        self.stop_when_idle(ctx);
     }
 
     fn hear(&mut self, news: News, ctx: &mut Context<Self>) {

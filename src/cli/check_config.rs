@@ -11,7 +11,10 @@ use sovereign_relay_protocol::{
 };
 use url::Url;
 
-use super::{AllFlags, environment, exit::CommandError, output};
+mod signal_limits;
+
+use self::signal_limits::SignalLimits;
+use super::{AllFlags, exit::CommandError, load_config, output};
 use crate::config::{Config, WnsIdentity};
 
 /// `check-config`.
@@ -26,7 +29,7 @@ pub(crate) struct Args {
 
 /// Exit 0: it would start. 1: it would not, and why.
 pub(crate) fn run(args: &Args) -> Result<(), CommandError> {
-    match Config::load(&args.settings.flags, &environment) {
+    match load_config(&args.settings.flags) {
         Ok(config) if args.json => output::print_json(&Report::of(&config)),
         Ok(config) => output::print(&Report::of(&config).to_text()),
         Err(error) => {
@@ -68,6 +71,7 @@ pub(crate) struct Report {
     drain_grace_ms: u128,
     platforms: PerPlatform<Switch>,
     signaling: Switch,
+    signaling_limits: SignalLimits,
     turn: Switch,
     test_endpoints: bool,
     warnings: Vec<String>,
@@ -125,6 +129,7 @@ impl Report {
                 on: true,
                 detail: signaling(config),
             },
+            signaling_limits: SignalLimits::of(config),
             turn: turn(config),
             test_endpoints: config.allow_test_endpoints,
             warnings: config.warnings.clone(),
@@ -163,6 +168,11 @@ impl Report {
             ),
         ];
         lines.extend(self.switches().map(|(name, switch)| line(name, &switch.words())));
+        lines.extend(
+            self.signaling_limits
+                .in_words()
+                .map(|(name, words)| line(name, &words)),
+        );
         lines.extend(self.warnings.iter().map(|warning| line("warning", warning)));
         lines.concat()
     }

@@ -30,10 +30,12 @@ use self::{
     exit::{CommandError, Exit},
     flags::{AdminFlags, AllFlags, ListenFlags},
 };
+use crate::config::{Config, ConfigError, Flags};
 
-/// A relay for push notifications that it cannot read.
+/// A relay for push notifications and WebRTC handshakes that it cannot read.
 ///
 /// Instances enroll, seal a notification for a device and post it here; the relay forwards it to APNs, FCM or WNS.
+/// They also make signaling sessions, in which two peers swap sealed offers, answers and candidates over WebSockets.
 /// It needs no configuration to start: platforms without credentials are off, everything else has a default.
 #[derive(Parser, Debug)]
 #[command(
@@ -64,7 +66,8 @@ Try it:
 enum Command {
     /// Run the relay (what happens without a command)
     Serve(AllFlags<false>),
-    /// Show everything on this machine: simulated providers, relay, devices, one notification each
+    /// Show everything on this machine: simulated providers, relay, devices, one notification each, and a page on which
+    /// two browser tabs shake hands
     #[cfg(feature = "playground")]
     Playground(crate::playground::Args),
     /// Say what is on, what is off, and why; exit 1 if the relay would not start. Prints no secret
@@ -102,6 +105,13 @@ impl Cli {
         };
         done.map_or_else(|error| error.report(), |()| Exit::Done)
     }
+}
+
+/// The configuration of this process.
+fn load_config(flags: &Flags) -> Result<Config, ConfigError> {
+    let mut config = Config::load(flags, &environment)?;
+    config.warn_of_unknown(env::vars_os().filter_map(|(name, _)| name.into_string().ok()));
+    Ok(config)
 }
 
 /// The process's environment. What is not UTF-8 is no setting of ours.

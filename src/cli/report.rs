@@ -4,8 +4,15 @@ use super::{instances::time_or_dash, output::visible};
 use crate::auth::{InstanceView, SuspensionView};
 
 /// Headings of [`instance_row`].
-pub(crate) const INSTANCE_HEADINGS: [&str; 6] =
-    ["INSTANCE", "NAME", "ENROLLED", "LAST USED", "SENT", "STATE"];
+pub(crate) const INSTANCE_HEADINGS: [&str; 7] = [
+    "INSTANCE",
+    "NAME",
+    "ENROLLED",
+    "LAST USED",
+    "SENT",
+    "TURN",
+    "STATE",
+];
 
 /// One line of a list.
 pub(crate) fn instance_row(view: &InstanceView) -> Vec<String> {
@@ -15,6 +22,7 @@ pub(crate) fn instance_row(view: &InstanceView) -> Vec<String> {
         time_or_dash(view.enrolled_at),
         time_or_dash(view.last_used_at),
         view.sent.to_string(),
+        turn(view).to_owned(),
         state(view),
     ]
 }
@@ -24,11 +32,6 @@ pub(crate) fn instance(view: &InstanceView) -> String {
     let limit = view
         .per_minute
         .map_or_else(|| "default".to_owned(), |limit| format!("{limit} a minute"));
-    let turn = match view.turn {
-        Some(true) => "allowed",
-        Some(false) => "denied",
-        None => "default",
-    };
     let lines = [
         ("instance", view.instance_id.to_string()),
         ("name", text_or_dash(view.name.as_deref())),
@@ -37,7 +40,7 @@ pub(crate) fn instance(view: &InstanceView) -> String {
         ("last used", time_or_dash(view.last_used_at)),
         ("sent", view.sent.to_string()),
         ("limit", limit),
-        ("turn", turn.to_owned()),
+        ("turn", turn(view).to_owned()),
         ("state", state(view)),
     ];
     lines
@@ -59,6 +62,15 @@ pub(crate) fn letter(view: &InstanceView) -> Option<String> {
         suspension_end(suspension),
         visible(&suspension.reason),
     ))
+}
+
+/// The operator's word on TURN; `default`: RELAY_TURN_FOR decides.
+fn turn(view: &InstanceView) -> &'static str {
+    match view.turn {
+        Some(true) => "allowed",
+        Some(false) => "denied",
+        None => "default",
+    }
 }
 
 fn state(view: &InstanceView) -> String {
@@ -119,6 +131,23 @@ mod tests {
             "{page}"
         );
         assert!(!page.contains('\u{1b}'), "a name must not drive the terminal");
+    }
+
+    #[test]
+    fn a_row_has_a_cell_for_each_heading_and_says_who_may_use_turn() {
+        for (turn, word) in [
+            (Some(true), "allowed"),
+            (Some(false), "denied"),
+            (None, "default"),
+        ] {
+            let row = instance_row(&InstanceView { turn, ..suspended() });
+            assert_eq!(row.len(), INSTANCE_HEADINGS.len());
+            let column = INSTANCE_HEADINGS
+                .iter()
+                .position(|heading| *heading == "TURN")
+                .unwrap();
+            assert_eq!(row[column], word);
+        }
     }
 
     #[test]

@@ -4,23 +4,23 @@ use std::{future::Future, sync::Arc};
 
 use tracing::{info, warn};
 
-use super::{environment, exit::CommandError};
+use super::{exit::CommandError, load_config};
 use crate::{
     app,
-    config::{Config, Flags},
+    config::Flags,
     telemetry::{self, Metrics},
 };
 
 /// Runs the relay until it is told to stop.
 pub(crate) fn run(flags: &Flags) -> Result<(), CommandError> {
-    let config = Config::load(flags, &environment)?;
+    let config = load_config(flags)?;
     telemetry::init_logging(&config.logging).map_err(failed)?;
     info!(version = env!("CARGO_PKG_VERSION"), "starting");
     for warning in &config.warnings {
         warn!("{warning}");
     }
     let metrics = Metrics::install().map_err(failed)?;
-    let load = || Config::load(flags, &environment);
+    let load = || load_config(flags);
     in_system(async move {
         let render = metrics.clone();
         let upkeep = tokio::spawn(metrics.upkeep());

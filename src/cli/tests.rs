@@ -114,7 +114,11 @@ fn the_commands_of_the_operator_parse() {
 fn help_is_help_and_teaches_the_exit_codes() {
     let error = parse(&["--help"]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DisplayHelp);
-    assert!(error.to_string().contains("3 the relay was not reached"));
+    let help = error.to_string();
+    assert!(help.contains("3 the relay was not reached"));
+    for half in ["push notifications", "signaling sessions", "two browser tabs"] {
+        assert!(help.contains(half), "{half} in {help}");
+    }
     let serve = parse(&["serve", "--help"]).unwrap_err().to_string();
     for setting in setting::ALL {
         assert!(serve.contains(&setting.flag()), "{}", setting.name);

@@ -113,6 +113,11 @@ impl Config {
         Ok(config)
     }
 
+    /// Warns of variables that look like settings and are none, of all `names` in the environment.
+    pub fn warn_of_unknown(&mut self, names: impl Iterator<Item = String>) {
+        self.warnings.extend(source::unknown_variables(names));
+    }
+
     /// Whether a platform can be pushed to in its default environment; if not, why.
     pub fn platform(&self, platform: Platform) -> Result<(), Off> {
         let topic = |topic: &Option<String>, setting: &Setting| {
@@ -153,6 +158,11 @@ fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
          name your proxy, or none",
     );
     warn_if(
+        config.listen.public_url.is_none(),
+        "RELAY_PUBLIC_URL is not set: peers are sent to the Host that each request names, over ws:// unless a trusted \
+         proxy says X-Forwarded-Proto: https",
+    );
+    warn_if(
         config.enrollment.has_short_secret(),
         "an enrollment secret has less than 32 bytes: whoever enrolls can try to guess it offline",
     );
@@ -169,6 +179,11 @@ fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
             "{name} stands on the command line, where every process can read it: use {name}_FILE"
         ));
     }
+    warnings.extend(signaling::cut(
+        sources,
+        &config.signaling.door,
+        config.listen.connections,
+    ));
     warnings.extend(partial_platforms(config));
     warnings
 }

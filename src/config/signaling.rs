@@ -9,6 +9,8 @@ use crate::{defaults, store::sessions::SessionBounds, turn::TurnServers, ws::doo
 
 mod limits;
 
+pub(super) use self::limits::cut;
+
 /// Signaling.
 #[derive(Clone, Debug)]
 pub struct Signaling {
@@ -75,8 +77,8 @@ fn parse_turn_for(text: &str) -> Result<TurnFor, String> {
 
 /// As browsers spell an origin in its header, so that they can be compared as text.
 fn parse_origins(text: &str) -> Result<Vec<String>, String> {
-    const PROBLEM: &str =
-        "must be web origins with commas, like https://app.example,https://other.example:8443";
+    const PROBLEM: &str = "must be web origins with commas, like https://app.example,https://other.example:8443; \
+                           leave it unset for any";
     let parse = |part: &str| {
         let url = Url::parse(part).ok()?;
         let bare = matches!(url.scheme(), "https" | "http")
@@ -135,10 +137,18 @@ fn is_host_and_port(place: &str) -> bool {
     parsed.is_some_and(|url| url.host().is_some() && url.path() == "/")
 }
 
+/// With which the secret of `deploy/turnserver.conf` begins: everybody knows it.
+const PLACEHOLDER: &str = "CHANGE-ME";
+
 /// One secret, or two during a rotation: the first signs. Both are taken so that one list can serve relay and TURN
 /// server.
 fn parse_turn_secrets(text: &str) -> Result<Redacted, String> {
     let secrets: Vec<&str> = parts(text).collect();
+    if secrets.iter().any(|secret| secret.starts_with(PLACEHOLDER)) {
+        return Err(
+            "is the sample's placeholder: make a secret with `sovereign-relay keygen secret`".to_owned(),
+        );
+    }
     let long_enough = secrets
         .iter()
         .all(|secret| secret.len() >= defaults::SECRET_BYTES_MIN);

@@ -118,11 +118,14 @@ fn known_names() -> HashSet<String> {
         .collect()
 }
 
-/// The known key that shares the longest start with `key`, when that is more than half of it.
+/// The known key that shares the longest start with `key`, when that is more than half of it. The start that most
+/// settings have says nothing.
 fn nearest(key: &str, known: &HashSet<String>) -> Option<String> {
     let wanted = key.to_ascii_lowercase();
+    let wanted = own_part(&wanted);
     let shared = |name: &String| {
-        name.bytes()
+        own_part(name)
+            .bytes()
             .zip(wanted.bytes())
             .take_while(|(a, b)| a == b)
             .count()
@@ -130,6 +133,10 @@ fn nearest(key: &str, known: &HashSet<String>) -> Option<String> {
     let candidates = known.iter().map(|name| name.to_ascii_lowercase());
     let best = candidates.max_by_key(|name| (shared(name), std::cmp::Reverse(name.len()), name.clone()))?;
     (shared(&best) * 2 > wanted.len()).then_some(best)
+}
+
+fn own_part(name: &str) -> &str {
+    name.strip_prefix("relay_").unwrap_or(name)
 }
 
 impl<'a> Sources<'a> {
@@ -205,6 +212,13 @@ impl<'a> Sources<'a> {
         self.raw(Origin::Environment, name)
     }
 
+    /// Whether some source has a value for a setting.
+    pub(crate) fn has(&self, setting: &Setting) -> bool {
+        [Origin::Flag, Origin::Environment, Origin::File]
+            .into_iter()
+            .any(|origin| self.raw(origin, setting.name).is_some())
+    }
+
     /// The names of secrets that stand on the command line, where every process of the machine can read them.
     pub(crate) fn exposed_secrets(&self) -> Vec<&'static str> {
         let secrets = setting::ALL.iter().filter(|setting| setting.kind == Kind::Secret);
@@ -243,6 +257,28 @@ impl<'a> Sources<'a> {
         };
         value.filter(|text| !text.is_empty())
     }
+}
+
+/// A warning for each variable of the environment that looks like a setting and is none. Nothing more: the relay's
+/// neighbours may have names of that kind too.
+pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
+    let known = known_names();
+    let mut unknown: Vec<String> = names
+        .filter(|name| name.starts_with("RELAY_") && !known.contains(name))
+        .collect();
+    unknown.sort();
+    unknown
+        .iter()
+        .map(|name| {
+            let meant = nearest(name, &known).map(|key| key.to_ascii_uppercase());
+            let hint = meant.map(|name| format!("; did you mean {name}?"));
+            format!(
+                "{} (environment) is not a setting and is ignored{}",
+                name.escape_debug(),
+                hint.unwrap_or_default()
+            )
+        })
+        .collect()
 }
 
 fn at_path(error: ConfigError, path: &Path) -> ConfigError {

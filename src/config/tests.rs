@@ -14,7 +14,7 @@ use super::*;
 /// A word that must never be printed; planted in every secret.
 const MARK: &str = "planted-secret-mark";
 
-pub(super) fn load(environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+pub(crate) fn load(environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
     load_with_flags(&[], environment)
 }
 
@@ -239,6 +239,40 @@ fn unknown_keys_of_the_file_are_refused_with_a_hint() {
     assert!(refused("relay_config = \"other.toml\"").contains("not a setting"));
     assert!(refused("relay_listen = [1]").contains("relay_listen"));
     assert!(refused("[apns]\nkey = 1").contains("`apns`"));
+}
+
+#[test]
+fn a_variable_that_looks_like_a_setting_and_is_none_is_warned_of_with_a_hint() {
+    let names = [
+        "RELAY_SIGNAL_BRUST",
+        "RELAY_LOG",
+        "RELAY_ADMIN_TOKEN_FILE",
+        "RELAY_RACE\n",
+        "RELAYED",
+        "APNS_KEYS",
+    ];
+    let mut config = load(&[("RELAY_PUBLIC_URL", "https://relay.example")]).unwrap();
+    config.warnings.clear();
+    config.warn_of_unknown(names.map(str::to_owned).into_iter());
+    assert_eq!(
+        config.warnings,
+        [
+            "RELAY_RACE\\n (environment) is not a setting and is ignored",
+            "RELAY_SIGNAL_BRUST (environment) is not a setting and is ignored; did you mean RELAY_SIGNAL_BURST?",
+        ]
+    );
+}
+
+#[test]
+fn without_a_public_url_peers_may_be_sent_to_ws_and_the_operator_is_told() {
+    let told = |settings: &[(&str, &str)]| {
+        let warnings = load(settings).unwrap().warnings;
+        warnings
+            .iter()
+            .any(|warning| warning.starts_with("RELAY_PUBLIC_URL is not set"))
+    };
+    assert!(told(&[]));
+    assert!(!told(&[("RELAY_PUBLIC_URL", "https://relay.example")]));
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Peers {
             return Some(Peer::TRUSTED);
         }
         let hash = self.authority.derived().address_hash(peer.ip()).host;
-        let place = self.places.take(hash).ok();
+        let place = self.places.take_any(hash).ok();
         if place.is_none() {
             counter!("relay_connections_refused_total").increment(1);
         }

@@ -42,7 +42,7 @@ use super::{
     greeting::{admit, dial, greet},
     heartbeat::{Due, Heartbeat},
     outbox::Outbox,
-    socket::{Socket, WRITE_HIGH, Wrote},
+    socket::{Mark, Socket, WRITE_HIGH, Wrote},
 };
 
 /// How long a `hello` may take.
@@ -72,7 +72,10 @@ async fn converse(
         () = tokio::time::sleep(HELLO) => return Err(CloseCode::NoHello.into()),
     };
     let guest = admit(endpoint, &hello, address)?;
-    let _place = endpoint.door.enter(address).ok_or(CloseCode::TryAgainLater)?;
+    let _place = endpoint
+        .door
+        .enter(address, &guest)
+        .ok_or(CloseCode::TryAgainLater)?;
     let link = Arc::new(Link::default());
     let voice = Voice(link.clone());
     let (bound, held) = dial(endpoint, &guest, &hello, &link).await?;
@@ -111,7 +114,11 @@ struct Connection<'a> {
     outbox: Outbox,
     heartbeat: Heartbeat,
     leaves: Option<Duration>,
+    /// Whether it said goodbye.
+    is_leaving: bool,
     iced: Option<Duration>,
+    /// Where the last `pong` ends.
+    pong: Mark,
     /// Whether messages are queued that the client has not taken.
     has_messages: bool,
     // Dropped in this order: silent first, then the slot is given back, which the futures hold too.
@@ -150,7 +157,9 @@ impl<'a> Connection<'a> {
             outbox: Outbox::new(bound.base.max(hello.last), bound.peer.told),
             heartbeat: Heartbeat::new(now, endpoint.jitter()),
             leaves: None,
+            is_leaving: false,
             iced: None,
+            pong: Mark::default(),
             has_messages: false,
             voice,
             answer: None,
@@ -238,7 +247,7 @@ impl<'a> Connection<'a> {
             }
             Event::Page(page) => {
                 self.page = None;
-                self.on_page(page?)
+                self.on_page(page)
             }
             Event::Time => Ok(()),
             Event::Lost => Err(End::Lost),
@@ -271,7 +280,7 @@ impl<'a> Connection<'a> {
 
     /// Begins to read the mailbox, if there may be something in it and the client takes it.
     fn pull(&mut self) {
-        if self.page.is_some() || self.socket.waiting() >= PAGE_BYTES {
+        if self.is_leaving || self.page.is_some() || self.socket.waiting() >= PAGE_BYTES {
             return;
         }
         if let Some(after) = self.outbox.wants_page() {
@@ -293,11 +302,12 @@ impl<'a> Connection<'a> {
         self.say_all(&frames)
     }
 
-    fn on_page(&mut self, page: Vec<Entry>) -> Result<(), End> {
-        // A session that was ended meanwhile delivers nothing more.
+    fn on_page(&mut self, page: Result<Vec<Entry>, CloseCode>) -> Result<(), End> {
+        // A session that was ended meanwhile delivers nothing more, and its link says why the slot is lost.
         if self.voice.0.is_closed() {
             return self.on_news();
         }
+        let page = page?;
         self.has_messages |= !page.is_empty();
         let frames = self.outbox.on_page(page);
         self.say_all(&frames)

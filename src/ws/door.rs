@@ -20,9 +20,9 @@ use sovereign_relay_actors::{
 use sovereign_relay_protocol::limits::{
     BAD_TICKETS_PER_MINUTE, SOCKETS_BEFORE_HELLO, SOCKETS_BEFORE_HELLO_PER_ADDRESS,
 };
-use tracing::warn;
 
 use super::{
+    Guest,
     crowd::{Crowd, CrowdBounds, Stay},
     places::{Place, PlaceBounds, Places},
 };
@@ -71,15 +71,36 @@ impl Default for DoorBounds {
 }
 
 impl DoorBounds {
+    /// How many sockets before their `welcome` that many connections allow.
+    pub(crate) fn most_before_hello(connections: usize) -> u32 {
+        tenths(connections, CROWD_TENTHS)
+    }
+
+    /// How many past it.
+    pub(crate) fn most_welcomed(connections: usize) -> u32 {
+        tenths(connections, WELCOMED_TENTHS)
+    }
+
+    /// As far as that many connections reach.
+    pub(crate) fn within(self, connections: usize) -> Self {
+        let places = self.places(connections);
+        Self {
+            sockets: self.crowd(connections).all,
+            welcomed: Some(places.all),
+            welcomed_per_address: Some(places.per_address),
+            ..self
+        }
+    }
+
     fn crowd(&self, connections: usize) -> CrowdBounds {
         CrowdBounds {
             per_address: self.sockets_per_address,
-            all: self.sockets.min(tenths(connections, CROWD_TENTHS)),
+            all: self.sockets.min(Self::most_before_hello(connections)),
         }
     }
 
     fn places(&self, connections: usize) -> PlaceBounds {
-        let most = tenths(connections, WELCOMED_TENTHS);
+        let most = Self::most_welcomed(connections);
         let all = self.welcomed.map_or(most, |welcomed| welcomed.min(most));
         let quarter = all.div_ceil(ADDRESS_PART);
         PlaceBounds {
@@ -105,18 +126,9 @@ pub(crate) struct Door {
 impl Door {
     /// Nobody yet. `connections`: how many the listener takes, those of HTTP included.
     pub(crate) fn new(bounds: DoorBounds, connections: usize) -> Self {
-        let places = bounds.places(connections);
-        if let Some(wanted) = bounds.welcomed.filter(|wanted| *wanted > places.all) {
-            warn!(
-                connections,
-                wanted,
-                sockets = places.all,
-                "so many signaling sockets would leave too few connections for HTTP: fewer are taken"
-            );
-        }
         Self {
             knocking: Crowd::new(bounds.crowd(connections)),
-            welcomed: Places::new(places),
+            welcomed: Places::new(bounds.places(connections)),
             leaving: Crowd::new(bounds.crowd(connections)),
             bad_tickets: Limiter::shared(Rate::per_minute(bounds.bad_tickets_per_minute), ROOM),
         }
@@ -128,8 +140,8 @@ impl Door {
     }
 
     /// A socket has shown a ticket and is about to get a slot, if there is a place for it.
-    pub(super) fn enter(&self, address: u64) -> Option<Place> {
-        let place = self.welcomed.take(address);
+    pub(super) fn enter(&self, address: u64, guest: &Guest) -> Option<Place> {
+        let place = self.welcomed.take(address, (guest.session, guest.slot));
         if let Err(full) = place {
             counter!("relay_signal_refused_sockets_total", "full" => full.as_str()).increment(1);
         }

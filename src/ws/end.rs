@@ -24,10 +24,23 @@ const FINISHING: Duration = Duration::from_secs(1);
 pub(super) enum End {
     /// We end it.
     Close(CloseCode),
+    /// We end it, and the client can't be told: it doesn't take the rest of a frame.
+    Untold(CloseCode),
     /// The client closed it.
     ByClient,
     /// The bytes stopped.
     Lost,
+}
+
+impl End {
+    /// In words.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Close(code) | Self::Untold(code) => code.reason(),
+            Self::ByClient => "closed by the client",
+            Self::Lost => "connection lost",
+        }
+    }
 }
 
 impl From<CloseCode> for End {
@@ -45,13 +58,15 @@ impl From<io::Error> for End {
 /// Takes back every frame that was not begun and writes the rest of one that was, so that nothing of a message is
 /// written afterwards. A client that doesn't take it in time gets nothing more at all: no frame may stand in another.
 pub(super) async fn finish(socket: &mut Socket, end: End) -> End {
-    if end == End::Lost {
-        return end;
-    }
+    let untold = match end {
+        End::Close(code) => End::Untold(code),
+        End::ByClient => End::Lost,
+        End::Untold(_) | End::Lost => return end,
+    };
     socket.cut();
     match tokio::time::timeout(FINISHING, flush(socket)).await {
         Ok(Ok(())) => end,
-        Ok(Err(_)) | Err(_) => End::Lost,
+        Ok(Err(_)) | Err(_) => untold,
     }
 }
 
@@ -60,7 +75,7 @@ pub(super) async fn finish(socket: &mut Socket, end: End) -> End {
 pub(super) async fn close(socket: &mut Socket, end: End, leave: impl FnOnce() -> Stay) {
     socket.cut();
     match end {
-        End::Lost => return,
+        End::Untold(_) | End::Lost => return,
         End::Close(code) => socket.queue_close(code),
         End::ByClient => socket.queue(Message::Close(None)),
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use actix_http::ws::Message;
 use bytes::Bytes;
 use sovereign_relay_actors::session::{
     link::Link,
@@ -31,11 +30,8 @@ pub(super) async fn greet(socket: &mut Socket) -> Result<Hello, End> {
                     _ => Err(CloseCode::Malformed.into()),
                 };
             }
-            // One answer at a time, whatever comes (RFC 6455, 5.5.3): a flood of a client that doesn't read costs nothing.
             Some(Input::Ping(data)) => {
-                if socket.waiting() == 0 {
-                    socket.queue(Message::Pong(data));
-                }
+                socket.answer(&data);
                 socket.write()?;
             }
             Some(Input::Pong) => {}

@@ -4,18 +4,24 @@
 //! there is something in them; a message's declared length never makes us wait for more than the limit; what was not
 //! written yet can be taken back at a frame's boundary.
 //!
-//! Invariant: at most one message more than [`WRITE_HIGH`] waits to be written, and at most one frame to be read.
+//! Invariant: at most one message more than [`WRITE_HIGH`] waits to be written, at most one pong among it, and at most
+//! one frame to be read. The system holds no more than [`SYSTEM_BUFFER`] each way.
 
-use std::{collections::VecDeque, io};
+use std::io;
 
 use actix_codec::{Decoder as _, Encoder as _};
 use actix_http::ws::{self, Codec, Frame, Item, Message, ProtocolError};
 use actix_rt::net::TcpStream;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
+use socket2::SockRef;
 use sovereign_relay_protocol::signal::close::CloseCode;
 
 /// With so much waiting to be written, nothing more is read or pulled.
 pub(super) const WRITE_HIGH: usize = 64 * 1024;
+/// What the system is asked to hold each way (Linux takes it twice, for its bookkeeping): two of the longest frames, and
+/// at a round trip of 100 ms still 640 KB/s. Left to itself it grows them to several megabytes for a client that
+/// doesn't read, of memory that no limit of ours sees.
+const SYSTEM_BUFFER: usize = 64 * 1024;
 /// Longest header of a client's frame: opcode, 64-bit length, mask.
 const HEADER_BYTES: usize = 14;
 /// How much is read at a time.
@@ -31,18 +37,26 @@ pub(super) struct Socket {
     /// The parts of a message so far.
     parts: Option<BytesMut>,
     output: BytesMut,
-    /// Lengths of the frames in `output`, the first one's without what was written of it.
-    ends: VecDeque<usize>,
-    /// Whether a part of the first frame was written.
-    is_begun: bool,
+    /// How much of a frame that was written in part is left in `output`.
+    begun: usize,
+    /// Bytes that have left `output`.
+    gone: u64,
+    /// Where the last pong ends.
+    pong: Mark,
+    /// What the latest ping said that came while a pong waits.
+    ping: Option<Bytes>,
 }
+
+/// A place in all that is ever written.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(super) struct Mark(u64);
 
 /// What came.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input {
     /// A text message.
     Text(Bytes),
-    /// A ping, to be answered.
+    /// A ping, to be answered with [`Socket::answer`].
     Ping(Bytes),
     /// An answer to our ping.
     Pong,
@@ -64,6 +78,7 @@ impl Socket {
     pub(super) fn new(io: TcpStream, input: BytesMut, limit: usize) -> Self {
         // The buffer of the HTTP half is large; what is left of it is nearly always nothing.
         let input = BytesMut::from(&*input);
+        bound_system_buffers(&io);
         Self {
             io,
             codec: Codec::new().max_size(limit),
@@ -71,8 +86,10 @@ impl Socket {
             limit,
             parts: None,
             output: BytesMut::new(),
-            ends: VecDeque::new(),
-            is_begun: false,
+            begun: 0,
+            gone: 0,
+            pong: Mark::default(),
+            ping: None,
         }
     }
 
@@ -171,11 +188,31 @@ impl Socket {
 
     /// Adds a message to what is to be written.
     pub(super) fn queue(&mut self, message: Message) {
-        let before = self.output.len();
         // Only parts of messages out of order are refused, and we send none.
-        if self.codec.encode(message, &mut self.output).is_ok() {
-            self.ends.push_back(self.output.len() - before);
+        let _ = self.codec.encode(message, &mut self.output);
+    }
+
+    /// Answers a ping. While an answer waits, the next one is for the latest ping alone (RFC 6455, 5.5.3): pings of a
+    /// client that doesn't read cost nothing.
+    pub(super) fn answer(&mut self, ping: &[u8]) {
+        // A copy: what was read is not kept for it.
+        let ping = Bytes::copy_from_slice(ping);
+        if self.has_passed(self.pong) {
+            self.queue(Message::Pong(ping));
+            self.pong = self.mark();
+        } else {
+            self.ping = Some(ping);
         }
+    }
+
+    /// Where what was added so far ends.
+    pub(super) fn mark(&self) -> Mark {
+        Mark(self.gone.saturating_add(self.output.len() as u64))
+    }
+
+    /// Whether all before a mark was written.
+    pub(super) fn has_passed(&self, mark: Mark) -> bool {
+        mark <= Mark(self.gone)
     }
 
     /// Adds the end.
@@ -191,15 +228,10 @@ impl Socket {
         self.output.len()
     }
 
-    /// Takes back every frame of which nothing was written yet.
+    /// Takes back every frame of which nothing was written yet. What may follow is the end.
     pub(super) fn cut(&mut self) {
-        let kept = if self.is_begun {
-            self.ends.front().copied()
-        } else {
-            None
-        };
-        self.output.truncate(kept.unwrap_or(0));
-        self.ends.truncate(usize::from(kept.is_some()));
+        self.output.truncate(self.begun);
+        self.ping = None;
     }
 
     /// Writes what the other side takes.
@@ -216,21 +248,41 @@ impl Socket {
     }
 
     fn wrote(&mut self, written: usize) {
-        let _ = self.output.split_to(written);
-        let mut left = written;
-        while let Some(first) = self.ends.front_mut() {
-            if *first > left {
-                *first -= left;
-                self.is_begun |= left > 0;
-                break;
-            }
-            left -= *first;
-            self.is_begun = false;
-            self.ends.pop_front();
+        let mut end = self.begun;
+        while end < written {
+            end = end.saturating_add(frame_bytes(self.output.get(end..).unwrap_or_default()));
+        }
+        self.begun = end - written;
+        self.output.advance(written);
+        self.gone = self.gone.saturating_add(written as u64);
+        if self.has_passed(self.pong)
+            && let Some(ping) = self.ping.take()
+        {
+            self.answer(&ping);
         }
         if self.output.is_empty() {
-            (self.output, self.ends) = (BytesMut::new(), VecDeque::new());
+            self.output = BytesMut::new();
         }
+    }
+}
+
+/// Where the system refuses, its own sizes hold, and all else is as it should be.
+fn bound_system_buffers(io: &TcpStream) {
+    let socket = SockRef::from(io);
+    let _ = socket.set_send_buffer_size(SYSTEM_BUFFER);
+    let _ = socket.set_recv_buffer_size(SYSTEM_BUFFER);
+}
+
+/// Length of the frame that begins here. Ours are whole, and not masked (RFC 6455, 5.2).
+fn frame_bytes(bytes: &[u8]) -> usize {
+    match *bytes {
+        [_, 127, a, b, c, d, e, f, g, h, ..] => {
+            let length = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+            usize::try_from(length).map_or(usize::MAX, |length| length.saturating_add(10))
+        }
+        [_, 126, a, b, ..] => usize::from(u16::from_be_bytes([a, b])) + 4,
+        [_, length, ..] => usize::from(length) + 2,
+        [_] | [] => 1,
     }
 }
 

@@ -93,12 +93,7 @@ impl Upgraded {
     pub(crate) fn converse(mut self) -> LocalBoxFuture<'static, ()> {
         Box::pin(async move {
             let end = run(&self.upgrades, &mut self.socket, self.address).await;
-            let code = match end {
-                End::Close(code) => code.reason(),
-                End::ByClient => "closed by the client",
-                End::Lost => "connection lost",
-            };
-            counter!("relay_signal_closes_total", "reason" => code).increment(1);
+            counter!("relay_signal_closes_total", "reason" => end.reason()).increment(1);
         })
     }
 }

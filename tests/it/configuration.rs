@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 use sovereign_relay_simulator::{SimulatorOptions, Simulators};
 use tempfile::TempDir;
 
-use crate::support::command::{Ended, run};
+use crate::support::{
+    command::{Ended, run},
+    relay::{Relay, RelayOptions},
+};
 
 const HOME: (&str, &str) = ("RELAY_DATA_DIR", "/tmp");
 
@@ -131,6 +134,18 @@ async fn a_bad_value_is_a_1_and_one_line_that_names_it_without_repeating_it() {
         assert_eq!(told["ok"], false);
         assert!(line.contains(told["error"].as_str().unwrap()), "{told}");
     }
+}
+
+#[tokio::test]
+async fn a_misspelled_variable_is_warned_of_and_stops_nothing() {
+    let misspelled = [("RELAY_SIGNAL_BRUST", "MARKED")];
+    let text = check(&misspelled).await.done();
+    let warning = "warning     RELAY_SIGNAL_BRUST (environment) is not a setting and is ignored; did you mean \
+                   RELAY_SIGNAL_BURST?";
+    assert!(text.contains(warning) && !text.contains("MARKED"), "{text}");
+    let relay = Relay::start(RelayOptions::new().set("RELAY_SIGNAL_BRUST", "9")).await;
+    let log = relay.log();
+    assert!(log.contains("did you mean RELAY_SIGNAL_BURST?"), "{log}");
 }
 
 #[tokio::test]

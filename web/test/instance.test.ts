@@ -36,6 +36,8 @@ before(async () => {
       }
     });
   });
+  // On a slow machine the server would give an idle connection up just as the next request is written to it.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });

@@ -62,6 +62,15 @@ pub(crate) struct Submit {
 
 pub(super) type Reply = oneshot::Sender<Result<(), CloseCode>>;
 
+/// A connection read a mailbox that is gone, with its session. Answered is how the connection ends.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Miss {
+    pub(crate) slot: Slot,
+    pub(crate) epoch: u64,
+    pub(crate) reply: Reply,
+}
+
 /// A connection's socket is gone.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -105,6 +114,16 @@ impl Handler<Submit> for SessionActor {
 
     fn handle(&mut self, submit: Submit, ctx: &mut Context<Self>) {
         self.guarded(ctx, |actor, ctx| actor.submit(submit, ctx));
+    }
+}
+
+impl Handler<Miss> for SessionActor {
+    type Result = ();
+
+    fn handle(&mut self, miss: Miss, ctx: &mut Context<Self>) {
+        self.guarded(ctx, |actor, ctx| {
+            actor.missed(miss.slot, miss.epoch, miss.reply, ctx)
+        });
     }
 }
 

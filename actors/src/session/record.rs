@@ -96,7 +96,8 @@ impl SessionRecord {
         self.place(new.is_rendezvous.then_some(Slot::A))
     }
 
-    /// An instance comes to a session that is there.
+    /// An instance comes to a session that is there. Its ticket is good until the session expires, so that two goodbyes
+    /// end it early no more.
     pub fn join(&mut self, new: &NewSession) -> Creation {
         // Only a rendezvous leads to an id that is taken.
         if self.settings.e2e != new.settings.e2e {
@@ -107,7 +108,10 @@ impl SessionRecord {
         }
         let own = |slot: &Slot| self.instance_of(*slot) == Some(new.instance);
         match Slot::BOTH.iter().copied().find(own) {
-            Some(slot) => Creation::Joined(self.place(Some(slot))),
+            Some(slot) => {
+                self.closes = None;
+                Creation::Joined(self.place(Some(slot)))
+            }
             None => Creation::Full,
         }
     }

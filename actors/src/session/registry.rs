@@ -31,7 +31,7 @@ use super::{
     SessionActor,
     directory::Directory,
     link::Link,
-    messages::{Depart, Dial, End, Hear, Leave, Said, Submit},
+    messages::{Depart, Dial, End, Hear, Leave, Miss, Said, Submit},
     port::{Bind, BindRefusal, Bound, Entry as MailboxEntry, Gone, News, SessionStore},
     rules::SessionRules,
     state::{STORE_RETRY, code_of},
@@ -320,8 +320,19 @@ impl Held {
             match read.await {
                 Ok(entries) => return Ok(entries),
                 Err(Gone::Unavailable(_)) => tokio::time::sleep(STORE_RETRY).await,
-                Err(gone @ (Gone::NoSession | Gone::Fenced)) => return Err(code_of(&gone)),
+                Err(Gone::NoSession) => return Err(self.miss().await),
+                Err(gone @ Gone::Fenced) => return Err(code_of(&gone)),
             }
+        }
+    }
+
+    /// The session is gone: how that ends the connection.
+    async fn miss(&self) -> CloseCode {
+        let (slot, epoch) = (self.slot, self.epoch);
+        let miss = |reply| Miss { slot, epoch, reply };
+        match self.sessions.ask(self.id, miss).await {
+            Some(Err(code)) => code,
+            Some(Ok(())) | None => CloseCode::InternalError,
         }
     }
 }

@@ -219,7 +219,8 @@ pub(crate) fn after_trim(outcome: &Result<Trimmed, Gone>) -> Option<CloseCode> {
 /// How a live connection ends when the store has nothing for it.
 pub(crate) fn code_of(gone: &Gone) -> CloseCode {
     match gone {
-        Gone::NoSession => CloseCode::SessionOver,
+        // The session's actor finds out more (`ending.rs`).
+        Gone::NoSession => CloseCode::NoSuchSession,
         Gone::Fenced => CloseCode::Replaced,
         Gone::Unavailable(_) => CloseCode::TryAgainLater,
     }

@@ -5,11 +5,9 @@ use std::{rc::Rc, time::Duration};
 
 use actix::{ActorContext as _, AsyncContext as _, Context, SpawnHandle};
 use sovereign_relay_protocol::signal::{close::CloseCode, id::Slot};
-use tokio::sync::oneshot;
 
 use super::{
     SessionActor,
-    messages::End,
     port::{Gone, Presence},
     state::STORE_RETRY,
 };
@@ -40,8 +38,9 @@ impl SessionActor {
                 self.look_in(slot, presence.changes_in, ctx);
             }
             Err(Gone::Unavailable(_)) => self.look_in(slot, Some(STORE_RETRY), ctx),
-            // Its end is on its way.
-            Err(Gone::NoSession | Gone::Fenced) => {}
+            Err(Gone::NoSession) => self.miss(None, ctx),
+            // A look fences nobody.
+            Err(Gone::Fenced) => {}
         }
     }
 
@@ -63,18 +62,9 @@ impl SessionActor {
 
     pub(super) fn expire_in(&mut self, life: Duration, ctx: &mut Context<Self>) {
         let timer = ctx.run_later(life, |actor, ctx| {
-            actor.guarded(ctx, |actor, ctx| {
-                let (done, _) = oneshot::channel();
-                actor.end(
-                    End {
-                        code: CloseCode::SessionOver,
-                        only: None,
-                        done,
-                    },
-                    ctx,
-                );
-            });
+            actor.guarded(ctx, |actor, ctx| actor.close_all(CloseCode::SessionOver, ctx));
         });
+        self.expires = self.kit.clock.now().mono.saturating_add(life);
         cancel(ctx, self.expiry.replace(timer));
     }
 

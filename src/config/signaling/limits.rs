@@ -1,5 +1,5 @@
 //! How much sessions, instances and strangers may have. Ranges keep out typing errors and what can't work: a message
-//! that fits into a frame fits into an empty mailbox, and a full mailbox into what its instance may have.
+//! that fits into a frame fits into an empty mailbox, and a full mailbox into what its instance may have, and that into what all have.
 
 use sovereign_relay_actors::session::rules::SessionRules;
 use sovereign_relay_protocol::signal::session::SessionLimits;
@@ -72,8 +72,9 @@ pub(super) fn bounds(sources: &Sources<'_>, of_one: &SessionLimits) -> Result<Se
             .unwrap_or(usual.total_bytes),
     };
     let one = (&setting::SIGNAL_MAILBOX_BYTES, of_one.mailbox_bytes);
-    fits(one, (&setting::INSTANCE_MAILBOXES, bounds.instance_bytes))?;
-    fits(one, (&setting::MAILBOXES, bounds.total_bytes))?;
+    let instance = (&setting::INSTANCE_MAILBOXES, bounds.instance_bytes);
+    fits(one, instance)?;
+    fits(instance, (&setting::MAILBOXES, bounds.total_bytes))?;
     Ok(bounds)
 }
 
@@ -89,6 +90,35 @@ pub(super) fn door(sources: &Sources<'_>) -> Result<DoorBounds, ConfigError> {
         bad_tickets_per_minute: count(sources, &setting::SIGNAL_BAD_TICKETS_PER_MINUTE)?
             .unwrap_or(usual.bad_tickets_per_minute),
     })
+}
+
+/// What is asked for beyond what the listener's connections allow, a sentence each: HTTP keeps its share of them.
+pub(in crate::config) fn cut(sources: &Sources<'_>, door: &DoorBounds, connections: usize) -> Vec<String> {
+    let before_hello = Some(door.sockets).filter(|_| sources.has(&setting::SIGNAL_SOCKETS_BEFORE_HELLO));
+    let wanted = [
+        (
+            &setting::SIGNAL_SOCKETS_BEFORE_HELLO,
+            before_hello,
+            DoorBounds::most_before_hello(connections),
+        ),
+        (
+            &setting::SIGNAL_SOCKETS,
+            door.welcomed,
+            DoorBounds::most_welcomed(connections),
+        ),
+    ];
+    let beyond = wanted
+        .into_iter()
+        .filter(|(_, wanted, most)| wanted.is_some_and(|wanted| wanted > *most));
+    beyond
+        .map(|(setting, _, most)| {
+            format!(
+                "{} is more than {} ({connections}) allows: {most} are taken",
+                setting.name,
+                setting::CONNECTIONS.name
+            )
+        })
+        .collect()
 }
 
 pub(super) fn count(sources: &Sources<'_>, setting: &Setting) -> Result<Option<u32>, ConfigError> {

@@ -110,7 +110,12 @@ fn what_does_not_fit_into_another_bound_is_refused_and_both_are_named() {
                 ("RELAY_SIGNAL_MAILBOX_BYTES", "1GiB"),
                 ("RELAY_INSTANCE_MAILBOXES", "1GiB"),
             ],
-            "RELAY_SIGNAL_MAILBOX_BYTES",
+            "RELAY_INSTANCE_MAILBOXES",
+            "RELAY_MAILBOXES",
+        ),
+        (
+            &[("RELAY_MAILBOXES", "31MiB")],
+            "RELAY_INSTANCE_MAILBOXES",
             "RELAY_MAILBOXES",
         ),
     ] {
@@ -197,10 +202,56 @@ fn what_makes_no_sense_is_refused_by_name_and_never_repeated() {
         ("RELAY_ALLOWED_ORIGINS", "elsewhere.test"),
         ("RELAY_ALLOWED_ORIGINS", "https://app.example/page"),
         ("RELAY_ALLOWED_ORIGINS", "null"),
+        ("RELAY_ALLOWED_ORIGINS", "*"),
         ("RELAY_ALLOWED_ORIGINS", "wss://app.example"),
     ] {
         refusal_of(name, value);
     }
+}
+
+#[test]
+fn any_origin_is_asked_for_by_leaving_the_setting_out_and_the_refusal_of_a_star_says_so() {
+    let refusal = refusal_of("RELAY_ALLOWED_ORIGINS", "*");
+    assert!(refusal.contains("leave it unset for any"), "{refusal}");
+}
+
+#[test]
+fn the_placeholder_of_the_sample_is_no_secret_even_beside_a_good_one() {
+    let sample = include_str!("../../../deploy/turnserver.conf");
+    let (_, rest) = sample.split_once("static-auth-secret=").unwrap();
+    let placeholder = rest.lines().next().unwrap();
+    for value in [placeholder, &format!("{SECRET},{placeholder}")] {
+        let refusal = refusal_of("TURN_SECRET", value);
+        assert!(refusal.contains("keygen secret"), "{refusal}");
+    }
+}
+
+#[test]
+fn sockets_beyond_what_the_connections_allow_are_warned_of_where_they_were_asked_for() {
+    let warned = |settings: &[(&str, &str)]| {
+        let warnings = load(settings).unwrap().warnings;
+        let about = |warning: &String| warning.contains("is more than RELAY_CONNECTIONS");
+        warnings.into_iter().filter(about).collect::<Vec<_>>()
+    };
+    let beyond = warned(&[
+        ("RELAY_CONNECTIONS", "1000"),
+        ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO", "101"),
+        ("RELAY_SIGNAL_SOCKETS", "601"),
+    ]);
+    assert_eq!(
+        beyond,
+        [
+            "RELAY_SIGNAL_SOCKETS_BEFORE_HELLO is more than RELAY_CONNECTIONS (1000) allows: 100 are taken",
+            "RELAY_SIGNAL_SOCKETS is more than RELAY_CONNECTIONS (1000) allows: 600 are taken",
+        ]
+    );
+    let fitting = [
+        ("RELAY_CONNECTIONS", "1000"),
+        ("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO", "100"),
+        ("RELAY_SIGNAL_SOCKETS", "600"),
+    ];
+    assert_eq!(warned(&fitting), [""; 0]);
+    assert_eq!(warned(&fitting[..1]), [""; 0], "nobody asked for the defaults");
 }
 
 #[test]

@@ -31,6 +31,7 @@ macro_rules! session_store_contract {
             no_connection_or_ticket_of_a_session_outlives_it_into_the_next_of_the_same_id,
             an_instance_has_so_many_live_sessions_and_its_neighbours_theirs,
             a_session_that_both_left_ends_soon_unless_one_comes_back,
+            whoever_comes_to_a_rendezvous_that_both_left_has_a_ticket_that_is_good,
             one_secret_resumes_and_another_is_a_new_page_load,
             of_many_page_loads_at_once_one_has_the_slot,
             after_a_takeover_the_old_connection_changes_nothing,

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use actix_http::ws::Message;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use sovereign_relay_actors::session::Said;
@@ -35,7 +34,7 @@ impl Connection<'_> {
             match input {
                 Input::Text(text) => self.on_text(&text)?,
                 Input::Ping(data) => {
-                    self.socket.queue(Message::Pong(data));
+                    self.socket.answer(&data);
                     self.write()?;
                 }
                 Input::Pong => {}
@@ -55,8 +54,13 @@ impl Connection<'_> {
             }
             ClientFrame::Message { n, content } => self.submit(Said::Message { n, content }),
             ClientFrame::Ack { seq } => self.submit(Said::Ack { seq }),
-            ClientFrame::Bye { mood } => self.submit(Said::Bye { mood }),
-            ClientFrame::Ping => return self.say_all(&[ServerFrame::Pong]),
+            ClientFrame::Bye { mood } => {
+                // It reads no more: that its slot is not its own any longer is no news to it.
+                self.is_leaving = true;
+                self.page = None;
+                self.submit(Said::Bye { mood });
+            }
+            ClientFrame::Ping => return self.on_ping(),
             ClientFrame::Ice => return self.on_ice(),
             ClientFrame::Hello(_) => return Err(CloseCode::Malformed.into()),
             ClientFrame::Pong | ClientFrame::Unknown => {}
@@ -71,6 +75,16 @@ impl Connection<'_> {
     fn submit(&mut self, said: Said) {
         let held = self.held.clone();
         self.answer = Some(async move { held.submit(said).await }.boxed_local());
+    }
+
+    fn on_ping(&mut self) -> Result<(), End> {
+        // A pong that waits answers this one too.
+        if !self.socket.has_passed(self.pong) {
+            return Ok(());
+        }
+        self.say(&ServerFrame::Pong);
+        self.pong = self.socket.mark();
+        self.write()
     }
 
     fn on_ice(&mut self) -> Result<(), End> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::SinkExt as _;
+use futures_util::{SinkExt as _, StreamExt as _};
 use sovereign_relay_actors::session::port::SessionStore as _;
 use sovereign_relay_protocol::{
     limits,
@@ -312,20 +312,48 @@ async fn a_newcomer_without_a_place_waits_and_replaces_nobody() {
     };
     let kit = Kit::start_with(&[], bounds).await;
     let session = kit.session().await;
-    let (mut here, _) = kit.join(session, "a", load(1)).await;
-    let mut other_load = kit.socket().await;
-    other_load.hello(session, "a", load(2)).await;
-    assert_eq!(
-        other_load.end().await,
-        Ended::Closed(CloseCode::TryAgainLater.code())
-    );
+    let (mut gone, _) = kit.join(session, "a", load(1)).await;
+    let mut peer = kit.socket().await;
+    peer.hello(session, "b", load(2)).await;
+    assert_eq!(peer.end().await, Ended::Closed(CloseCode::TryAgainLater.code()));
+    // Whoever is here already comes back.
+    let (mut here, _) = kit.join(session, "a", resume(1, 2, 0)).await;
+    assert_eq!(gone.end().await, Ended::Closed(CloseCode::Replaced.code()));
     here.message(1, "still here").await;
     assert_eq!(here.next_of("ack").await["n"], 1);
     here.close().await;
     while kit.endpoint.door.welcomed() > 0 {
         tokio::task::yield_now().await;
     }
-    kit.join(session, "a", load(3)).await;
+    kit.join(session, "b", load(2)).await;
+}
+
+/// Were all answers kept, it would not be read any more, and its own writes would end.
+#[actix_web::test]
+async fn pings_of_a_client_that_does_not_read_are_taken_and_the_latest_is_answered() {
+    const PINGS: usize = 60_000;
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let (mut a, _) = kit.join(session, "a", load(1)).await;
+    kit.clock.stop();
+    let options = socket2::SockRef::from(&*raw(&mut a));
+    options.set_send_buffer_size(16 * 1024).unwrap();
+    options.set_recv_buffer_size(16 * 1024).unwrap();
+    for ping in [&b"\x89\x84\0\0\0\0many"[..], b"\x81\x8c\0\0\0\0{\"t\":\"ping\"}"] {
+        let writing = tokio::time::timeout(PATIENCE, async {
+            raw(&mut a).write_all(&ping.repeat(PINGS)).await.unwrap();
+        });
+        writing.await.expect("all are taken");
+    }
+    a.socket.send(Message::Ping("last".into())).await.unwrap();
+    let mut pongs = 0;
+    loop {
+        match a.socket.next().await.unwrap().unwrap() {
+            Message::Pong(data) if *data == *b"last" => break,
+            _ => pongs += 1,
+        }
+    }
+    assert!((1..PINGS).contains(&pongs), "{pongs}");
 }
 
 /// Whether a read of one byte came to an end, without waiting.

@@ -321,15 +321,22 @@ async fn a_tenant_that_fills_its_bytes_is_refused_alone_and_goes_on_when_somethi
 
 #[tokio::test]
 async fn when_all_mailboxes_are_full_the_heaviest_tenant_is_refused_and_a_light_one_goes_on() {
-    let options = RelayOptions::new().set("RELAY_MAILBOXES", HALF_A_MIB);
+    let options = RelayOptions::new()
+        .set("RELAY_MAILBOXES", HALF_A_MIB)
+        .set("RELAY_INSTANCE_MAILBOXES", HALF_A_MIB);
     let relay = Relay::start(options).await;
     let (heavy, light) = (relay.enroll().await, relay.enroll().await);
     let other = relay.open_session(&light).await;
-    let (_, mut a, n) = fill(&relay, &heavy).await;
     let (mut c, _) = other.join("a", load(1)).await;
+    // So that all mailboxes are full before the heavy one has all that an instance may have.
+    for n in 1..=3 {
+        c.message(n, &"x".repeat(LONG)).await;
+        c.stored(n).await;
+    }
+    let (_, mut a, n) = fill(&relay, &heavy).await;
     // More than there is room for, but little beside what the heavy one has.
-    c.message(1, &"x".repeat(LONG)).await;
-    assert_eq!(c.next().await, json!({ "t": "ack", "n": 1 }));
+    c.message(4, &"x".repeat(LONG)).await;
+    c.stored(4).await;
     a.message(n, &"x".repeat(LONG)).await;
     assert_eq!(a.next().await["code"], "mailbox_full");
     let refused = Answer::from(relay.session_request(&light, &json!({}))).await;

@@ -340,7 +340,7 @@ fn what_the_store_says_ends_a_connection_with_its_own_code() {
     for (outcome, code) in [
         (Ok(Appended::SessionTotal), CloseCode::SessionTotal),
         (Ok(Appended::OutOfStep), CloseCode::OutOfStep),
-        (Err(Gone::NoSession), CloseCode::SessionOver),
+        (Err(Gone::NoSession), CloseCode::NoSuchSession),
         (Err(Gone::Fenced), CloseCode::Replaced),
     ] {
         let mut bench = Bench::new(EndToEnd::Optional);
@@ -350,7 +350,7 @@ fn what_the_store_says_ends_a_connection_with_its_own_code() {
         (Ok(Trimmed::Trimmed), None),
         (unavailable(), None),
         (Ok(Trimmed::BeyondSent), Some(CloseCode::NoSuchSession)),
-        (Err(Gone::NoSession), Some(CloseCode::SessionOver)),
+        (Err(Gone::NoSession), Some(CloseCode::NoSuchSession)),
         (Err(Gone::Fenced), Some(CloseCode::Replaced)),
     ] {
         assert_eq!(after_trim(&outcome), code, "{outcome:?}");

@@ -193,7 +193,7 @@ fn ending_a_session_waits_until_its_connections_are_silent() {
 }
 
 #[test]
-fn a_revoked_instance_loses_its_connections_in_every_session_and_its_peers_see_it_left() {
+fn a_revoked_instance_loses_its_connections_in_every_session_and_its_peers_see_it_away_then_left() {
     run(|| async {
         let bench = Bench::new();
         bench.keep(2);
@@ -208,8 +208,17 @@ fn a_revoked_instance_loses_its_connections_in_every_session_and_its_peers_see_i
             (a.closed().await, other_a.closed().await),
             (CloseCode::Revoked, CloseCode::Revoked)
         );
-        b.sees_next(PeerState::Left).await;
-        other_b.sees_next(PeerState::Left).await;
+        let began = bench.seconds();
+        for peer in [&b, &other_b] {
+            peer.link.take();
+        }
+        let (seen, other_seen) = tokio::join!(
+            b.watches(Duration::from_secs(60)),
+            other_b.watches(Duration::from_secs(60))
+        );
+        let expected = [PeerState::Online, PeerState::Away, PeerState::Left];
+        assert!(expected.ends_with(&seen) && seen.len() >= 2, "{seen:?}");
+        assert_eq!((bench.seconds() - began, seen), (60, other_seen));
         assert_eq!(b.says(1).await.ack, Some(1));
     });
 }

@@ -10,8 +10,9 @@ use sovereign_relay_protocol::signal::{
 
 use super::support::*;
 use crate::session::{
+    Said,
     link::Link,
-    port::{BindRefusal, Gone},
+    port::{BindRefusal, Gone, News},
     rules::SessionRules,
 };
 
@@ -120,7 +121,7 @@ fn what_was_true_of_a_peer_before_is_not_told_after_what_is_true_now() {
         let a = bench.dial(again(Slot::A, 1, 2)).await;
         assert_eq!(replaced.closed().await, CloseCode::Replaced);
         pass(Duration::from_secs(1)).await;
-        let _ = a.held.submit(crate::session::Said::Bye { mood: None }).await;
+        let _ = a.held.submit(Said::Bye { mood: None }).await;
         assert_eq!(b.watches(Duration::from_secs(60)).await, [PeerState::Left]);
     });
 }
@@ -187,6 +188,85 @@ fn a_connection_that_was_on_its_way_when_all_were_ended_is_turned_away() {
         assert!(matches!(refused, Some(BindRefusal::Gone(Gone::Unavailable(_)))));
         pass(Duration::from_secs(40)).await;
         assert_eq!(bench.shelf.state_of(Slot::A), PeerState::Left);
+    });
+}
+
+#[test]
+fn a_session_that_the_store_lost_is_unknown_to_its_connections_whoever_notices() {
+    run(|| async {
+        for notices in 0..4 {
+            let bench = Bench::new();
+            let (a, b) = bench.both().await;
+            bench.shelf.remove(MAIN);
+            let began = bench.seconds();
+            let lost = CloseCode::NoSuchSession;
+            match notices {
+                0 => assert_eq!(a.held.submit(message(1)).await, Err(lost)),
+                1 => assert_eq!(a.held.submit(Said::Ack { seq: 0 }).await, Err(lost)),
+                2 => assert_eq!(a.held.read(0, 99).await, Err(lost)),
+                _ => bench.sessions.hear(News::Peer(id(MAIN), Slot::A)),
+            }
+            assert_eq!((a.closed().await, b.closed().await), (lost, lost), "{notices}");
+            assert_eq!(bench.seconds() - began, 1);
+            drop((a, b));
+            bench.deserted().await;
+        }
+    });
+}
+
+#[test]
+fn a_session_that_is_gone_before_the_news_of_its_removal_arrive_is_over() {
+    run(|| async {
+        let bench = Bench::new();
+        let (a, b) = bench.both().await;
+        bench.shelf.remove(MAIN);
+        let (says, reads) = (a.held.submit(message(1)), b.held.read(0, 99));
+        let removal = async {
+            pass(Duration::from_millis(900)).await;
+            for peer in [&a, &b] {
+                peer.link.fall_silent();
+            }
+            bench.sessions.end(id(MAIN), CloseCode::SessionOver, None).await;
+        };
+        let (said, read, ()) = tokio::join!(says, reads, removal);
+        let over = CloseCode::SessionOver;
+        assert_eq!((said, read), (Err(over), Err(over)));
+        assert_eq!((a.closed().await, b.closed().await), (over, over));
+    });
+}
+
+#[test]
+fn a_session_that_the_store_ends_a_little_before_its_time_by_our_clock_is_over() {
+    run(|| async {
+        let bench = Bench::new();
+        let (a, b) = bench.both().await;
+        pass(LIFE - Duration::from_secs(1)).await;
+        bench.shelf.remove(MAIN);
+        let over = CloseCode::SessionOver;
+        assert_eq!(a.held.submit(message(1)).await, Err(over));
+        assert_eq!((a.closed().await, b.closed().await), (over, over));
+        assert_eq!(bench.seconds(), LIFE.as_secs() - 1);
+    });
+}
+
+#[test]
+fn whoever_comes_to_the_next_session_of_the_same_id_is_not_closed_with_the_lost_one() {
+    run(|| async {
+        let bench = Bench::new();
+        let (a, b) = bench.both().await;
+        bench.shelf.remove(MAIN);
+        let says = a.held.submit(message(1));
+        let comes = async {
+            pass(Duration::from_millis(500)).await;
+            bench.keep(MAIN);
+            bench.dial(hello(Slot::A, 3)).await
+        };
+        let (said, newer) = tokio::join!(says, comes);
+        assert_eq!(said, Err(CloseCode::NoSuchSession));
+        assert_eq!(b.closed().await, CloseCode::NoSuchSession);
+        pass(Duration::from_secs(5)).await;
+        assert_eq!(newer.says(1).await.ack, Some(1));
+        assert!(!newer.link.is_closed());
     });
 }
 

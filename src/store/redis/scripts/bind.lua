@@ -75,12 +75,7 @@ if is_new and generation > 1 then
   end
   save({ peer .. '_top', number(record[peer .. '_top']) + 1 })
 end
--- Whoever comes back takes back the end that two goodbyes bring.
-local was_closing = record.ends ~= record.expires
-if was_closing then
-  save({ 'ends', record.expires })
-  expire(record.expires)
-end
+local early = reopen(record)
 
 if get('phase') == 'bound' then
   tell(get('owner'), asking, string.format('replaced:%s:%s:%.0f', ARGV[10], slot, epoch))
@@ -93,5 +88,5 @@ return {
   'ok', epoch, generation, is_new and 1 or 0, next, number(record[slot .. '_base']),
   state, number(record[peer .. '_generation']), changes_in,
   record.e2e, tonumber(record.turn), instance, tonumber(record.expires), tonumber(record.expires) - now,
-  freed, was_closing and 1 or 0, record.a_instance, record.b_instance or '',
+  freed, record[peer .. '_instance'] or '', unpack(books(record, early, record.expires)),
 }

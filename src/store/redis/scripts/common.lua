@@ -58,6 +58,25 @@ local function expire(ends)
   end
 end
 
+-- Whoever comes back takes back the end that two goodbyes bring. In how many milliseconds that was, or -1.
+local function reopen(record)
+  if record.ends == record.expires then
+    return -1
+  end
+  save({ 'ends', record.expires })
+  expire(record.expires)
+  return tonumber(record.ends) - now
+end
+
+-- For the books of replicas: in how many milliseconds a session ends early, or would have (-1: neither), until when it
+-- is listed now, and what waits in it.
+local function books(record, early, listed)
+  return {
+    early, tonumber(listed), tonumber(record.expires) - now, record.a_instance, record.b_instance or '',
+    number(record.a_bytes), number(record.b_bytes),
+  }
+end
+
 local function holds(record, slot, epoch)
   return record[slot .. '_epoch'] == epoch and record[slot .. '_phase'] == 'bound'
 end

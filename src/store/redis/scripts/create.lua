@@ -30,9 +30,14 @@ if joins and not may_open then
 elseif record.e2e ~= ARGV[4] then
   return { 'conflict' }
 elseif joins then
+  record.b_instance = instance
   save({ 'b_instance', instance })
 elseif is_newcomer then
   return { 'full' }
 end
 local slot = record.a_instance == instance and 'a' or 'b'
-return { 'joined', record.incarnation, tonumber(record.expires), slot }
+-- Its ticket is good until the session expires.
+local early = reopen(record)
+return {
+  'joined', record.incarnation, tonumber(record.expires), slot, unpack(books(record, early, record.expires)),
+}

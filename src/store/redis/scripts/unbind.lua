@@ -12,10 +12,10 @@ if record[peer .. '_phase'] == 'bound' then
   tell(record[peer .. '_owner'], ARGV[4], 'peer:' .. ARGV[5] .. ':' .. peer)
 end
 local is_closing = ARGV[3] == 'left' and record[peer .. '_phase'] == 'left'
-local ends = tonumber(record.expires)
-if is_closing then
-  ends = math.min(ends, now + BOTH_LEFT)
-  save({ 'ends', ends })
-  expire(ends)
+if not is_closing then
+  return { 'ok', unpack(books(record, -1, record.expires)) }
 end
-return { 'ok', is_closing and 1 or 0, ends, record.a_instance, record.b_instance or '' }
+local ends = math.min(tonumber(record.expires), now + BOTH_LEFT)
+save({ 'ends', ends })
+expire(ends)
+return { 'ok', unpack(books(record, ends - now, ends)) }

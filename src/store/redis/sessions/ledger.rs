@@ -19,6 +19,9 @@ use sovereign_relay_protocol::{
 
 use crate::store::sessions::SessionBounds;
 
+/// Changes that are known before their moment, at most 5 s ahead. More are made at once.
+const LATER: usize = 65_536;
+
 /// The books of this replica.
 pub(super) struct Ledger {
     bounds: SessionBounds,
@@ -30,6 +33,13 @@ struct Books {
     mailboxes: HashMap<(SessionId, Slot), Difference>,
     own: HashMap<InstanceId, i64>,
     others: HashMap<InstanceId, i64>,
+    later: Vec<Later>,
+}
+
+struct Later {
+    at: Duration,
+    mailbox: (SessionId, Slot),
+    difference: Difference,
 }
 
 struct Difference {
@@ -48,23 +58,47 @@ impl Ledger {
 
     /// So many bytes of an instance wait more, or less, in a mailbox, at most until `ends`.
     pub(super) fn note(&self, mailbox: (SessionId, Slot), instance: InstanceId, bytes: i64, ends: Duration) {
-        if bytes == 0 {
-            return;
-        }
-        let mut books = self.books();
-        let difference = books.mailboxes.entry(mailbox).or_insert(Difference {
+        let difference = Difference {
             instance,
-            bytes: 0,
+            bytes,
             ends,
-        });
-        difference.bytes += bytes;
-        difference.ends = difference.ends.max(ends);
-        change(&mut books.own, instance, bytes);
+        };
+        self.books().note(mailbox, difference);
     }
 
-    /// Forgets what is over.
+    /// The same, from a moment on: when two goodbyes end a session early, or would have.
+    pub(super) fn note_at(
+        &self,
+        at: Duration,
+        mailbox: (SessionId, Slot),
+        instance: InstanceId,
+        bytes: i64,
+        ends: Duration,
+    ) {
+        let difference = Difference {
+            instance,
+            bytes,
+            ends,
+        };
+        let mut books = self.books();
+        if bytes != 0 && books.later.len() < LATER {
+            books.later.push(Later {
+                at,
+                mailbox,
+                difference,
+            });
+        } else {
+            books.note(mailbox, difference);
+        }
+    }
+
+    /// Notes what is due, and forgets what is over.
     pub(super) fn clean(&self, now: Duration) {
         let mut books = self.books();
+        let due: Vec<_> = books.later.extract_if(.., |later| later.at <= now).collect();
+        for later in due {
+            books.note(later.mailbox, later.difference);
+        }
         let Books { mailboxes, own, .. } = &mut *books;
         mailboxes.retain(|_, difference| {
             let lives = difference.ends > now;
@@ -130,6 +164,25 @@ impl Ledger {
 }
 
 impl Books {
+    fn note(&mut self, mailbox: (SessionId, Slot), new: Difference) {
+        let Difference {
+            instance,
+            bytes,
+            ends,
+        } = new;
+        if bytes == 0 {
+            return;
+        }
+        let difference = self.mailboxes.entry(mailbox).or_insert(Difference {
+            instance,
+            bytes: 0,
+            ends,
+        });
+        difference.bytes += bytes;
+        difference.ends = difference.ends.max(ends);
+        change(&mut self.own, instance, bytes);
+    }
+
     fn of(&self, instance: InstanceId) -> usize {
         let of = |sums: &HashMap<_, i64>| sums.get(&instance).copied().unwrap_or(0);
         usize::try_from(of(&self.own).saturating_add(of(&self.others))).unwrap_or(0)

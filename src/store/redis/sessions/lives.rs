@@ -33,6 +33,15 @@ enum Listed {
     Full,
 }
 
+/// What two goodbyes bring.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum EarlyEnd {
+    /// Both were said.
+    Begun,
+    /// Somebody came back.
+    TakenBack,
+}
+
 impl Shared {
     pub(super) async fn create(&self, new: NewSession) -> Result<Creation, StoreError> {
         let listed = self.enlist(&new).await?;
@@ -56,6 +65,9 @@ impl Shared {
             "overloaded" => Creation::Overloaded,
             _ => return Err(strange()),
         };
+        if matches!(creation, Creation::Joined(_)) {
+            self.book(new.id, EarlyEnd::TakenBack, &mut reply).await?;
+        }
         match &creation {
             // It was counted for the life that was asked for.
             Creation::Joined(place) if listed == Listed::New => {
@@ -72,6 +84,38 @@ impl Shared {
             }
         }
         Ok(creation)
+    }
+
+    /// Two goodbyes change until when a session is counted for its instances, and what waits in it for their bytes.
+    /// Both moments are the same when they are taken back, whichever replica that is on: so they are as if never said.
+    pub(super) async fn book(
+        &self,
+        id: SessionId,
+        early_end: EarlyEnd,
+        reply: &mut Reply,
+    ) -> Result<(), StoreError> {
+        let early = reply.signed()?;
+        let (listed, expires_in): (u64, u64) = (reply.number()?, reply.number()?);
+        let instances = [reply.instance()?, reply.instance()?];
+        let waiting: [i64; 2] = [reply.signed()?, reply.signed()?];
+        let Ok(early) = u64::try_from(early) else {
+            return Ok(());
+        };
+        let at = self.ends_in(Duration::from_millis(early));
+        let ends = self.ends_in(Duration::from_millis(expires_in));
+        for ((slot, bytes), sender) in Slot::BOTH.into_iter().zip(waiting).zip(instances.iter().rev()) {
+            let bytes = match early_end {
+                EarlyEnd::Begun => -bytes,
+                EarlyEnd::TakenBack => bytes,
+            };
+            if let Some(sender) = sender {
+                self.ledger.note_at(at, (id, slot), *sender, bytes, ends);
+            }
+        }
+        for instance in instances.into_iter().flatten() {
+            self.list_until(instance, id, listed).await;
+        }
+        Ok(())
     }
 
     async fn enlist(&self, new: &NewSession) -> Result<Listed, StoreError> {

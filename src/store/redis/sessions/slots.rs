@@ -17,7 +17,7 @@ use sovereign_relay_protocol::{
 
 use super::{
     Holding, Shared, exact,
-    lives::end_to_end,
+    lives::{EarlyEnd, end_to_end},
     on,
     reply::{Reply, strange},
 };
@@ -68,13 +68,8 @@ impl Shared {
             expires_at: UnixMillis(reply.number()?),
             expires_in: Duration::from_millis(reply.number()?),
         };
-        let (freed, was_closing) = (reply.signed()?, reply.flag()?);
-        let instances = [reply.instance()?, reply.instance()?];
+        let (freed, sender) = (reply.signed()?, reply.instance()?);
         let ends = self.ends_in(bound.expires_in);
-        let sender = match slot {
-            Slot::A => instances[1],
-            Slot::B => instances[0],
-        };
         if let Some(sender) = sender {
             self.ledger.note((id, slot), sender, -freed, ends);
         }
@@ -84,11 +79,7 @@ impl Shared {
             ends,
         };
         self.hold(id, slot, holding);
-        if was_closing {
-            for instance in instances.into_iter().flatten() {
-                self.list_until(instance, id, bound.expires_at.0).await;
-            }
-        }
+        self.book(id, EarlyEnd::TakenBack, &mut reply).await?;
         Ok(bound)
     }
 
@@ -133,13 +124,7 @@ impl Shared {
         if word != "ok" {
             return Err(gone(&word));
         }
-        let (is_closing, ends) = (reply.flag()?, reply.number()?);
-        if is_closing {
-            for instance in [reply.instance()?, reply.instance()?].into_iter().flatten() {
-                self.list_until(instance, id, ends).await;
-            }
-        }
-        Ok(())
+        Ok(self.book(id, EarlyEnd::Begun, &mut reply).await?)
     }
 }
 

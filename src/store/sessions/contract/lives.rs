@@ -232,3 +232,34 @@ pub(crate) async fn a_session_that_both_left_ends_soon_unless_one_comes_back(ope
     session.pass(Duration::from_secs(5)).await;
     assert!(session.is_gone(Slot::A, back.epoch).await);
 }
+
+pub(crate) async fn whoever_comes_to_a_rendezvous_that_both_left_has_a_ticket_that_is_good(opened: Opened) {
+    let Creation::Made(first) = opened.create(meeting(1)).await else {
+        panic!("not made");
+    };
+    assert!(matches!(opened.create(meeting(2)).await, Creation::Joined(_)));
+    let session = Session {
+        id: meeting(1).id,
+        opened,
+    };
+    let (a, b) = session.both().await;
+    session.fill(Slot::A, a, 1, 2).await;
+    session.unbind(Slot::A, a, Departure::Bye).await.unwrap();
+    session.unbind(Slot::B, b, Departure::Bye).await.unwrap();
+    session.pass(Duration::from_secs(4)).await;
+    assert_eq!(session.opened.create(meeting(1)).await, Creation::Joined(first));
+    session.pass(Duration::from_secs(60)).await;
+    let b = session.bind(hello(Slot::B, 3)).await;
+    assert_eq!(b.expires_in, LIFE - Duration::from_secs(64));
+    assert_eq!(session.waiting(Slot::B, b.epoch).await.len(), 2);
+    session.unbind(Slot::B, b.epoch, Departure::Bye).await.unwrap();
+
+    // Whoever finds no place, or asks for something else, takes nothing back.
+    session.pass(Duration::from_secs(4)).await;
+    let mut other = meeting(1);
+    other.settings.e2e = EndToEnd::Required;
+    assert_eq!(session.opened.create(other).await, Creation::Conflict);
+    assert_eq!(session.opened.create(meeting(3)).await, Creation::Full);
+    session.pass(Duration::from_secs(1)).await;
+    assert!(session.is_gone(Slot::A, a).await);
+}

@@ -109,3 +109,36 @@ async fn bytes_are_counted_over_all_replicas() {
     one.beats().await;
     assert_eq!((one.store.mailbox_bytes(), other.store.mailbox_bytes()), (0, 0));
 }
+
+#[tokio::test]
+async fn bytes_that_wait_when_both_left_count_until_the_session_ends_early() {
+    let server = Server::start_frozen();
+    let (one, a, other, b) = pair(&server).await;
+    let count = async |passed| {
+        for replica in [&one, &other] {
+            let shared = &replica.store.0;
+            shared.ledger.clean(shared.clock.now().mono + passed);
+            replica.beats().await;
+        }
+        one.beats().await;
+        assert_eq!(one.store.mailbox_bytes(), other.store.mailbox_bytes());
+        one.store.mailbox_bytes()
+    };
+    one.append(Slot::A, a, 1).await.unwrap();
+    let bytes = count(Duration::ZERO).await;
+    assert!(bytes > 0);
+    let leave = async |replica: &Replica, slot, epoch| {
+        let left = replica.store.unbind(ID, slot, epoch, Departure::Bye).await;
+        left.unwrap();
+    };
+    leave(&one, Slot::A, a).await;
+    leave(&other, Slot::B, b).await;
+    // Taken back elsewhere: it is as if both had never left.
+    server.pass(Duration::from_secs(3));
+    assert_eq!(count(Duration::from_secs(3)).await, bytes);
+    let a = one.bind(Slot::A, 1, 2).await.epoch;
+    assert_eq!(count(Duration::from_secs(6)).await, bytes);
+    leave(&one, Slot::A, a).await;
+    assert_eq!(count(Duration::from_secs(4)).await, bytes);
+    assert_eq!(count(Duration::from_secs(6)).await, 0);
+}

@@ -1,0 +1,118 @@
+//! A replica stops while many sessions talk over it.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use futures_util::{SinkExt as _, future::join_all};
+use serde_json::json;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::{Place, through};
+use crate::support::{
+    peer::{Peer, load, resume},
+    redis::Server,
+    relay::RelayOptions,
+    sessions::Made,
+    until,
+};
+
+const SESSIONS: usize = 100;
+const SERVICE_RESTART: u16 = 1012;
+const LAST: &str = "the last one";
+/// Between two messages of a peer.
+const PACE: Duration = Duration::from_millis(100);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_stops_under_two_hundred_sockets_sends_them_to_the_other_one_and_no_message_is_lost() {
+    let options = RelayOptions::new()
+        .set("RELAY_SESSIONS_PER_MINUTE", "10000")
+        .set("RELAY_SIGNAL_MESSAGES_PER_SECOND", "1000")
+        .set("RELAY_SIGNAL_BURST", "1000")
+        .set("RELAY_SIGNAL_SOCKETS_BEFORE_HELLO_PER_ADDRESS", "1000");
+    let mut place = Place::with(Server::start(), 2, options).await;
+    let stopping = place.replicas.pop().unwrap();
+    let sessions = (0..SESSIONS).map(|_| stopping.open_session(&place.instance));
+    let sessions = join_all(sessions).await;
+    let heard = AtomicUsize::new(0);
+    let talks = sessions.iter().map(async |session| {
+        let (here, there) = (through(&stopping, session), through(&place.replicas[0], session));
+        tokio::join!(send(&here, &there), hear(&here, &there, &heard)).0
+    });
+    let stop = async {
+        until("all talk", async || heard.load(Ordering::SeqCst) >= 3 * SESSIONS).await;
+        stopping.terminate();
+    };
+    let (sent, ()) = tokio::join!(join_all(talks), stop);
+    assert_eq!(heard.into_inner() as u64, sent.iter().sum::<u64>());
+    let (status, log) = stopping.ended().await;
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(!log.contains("not everything ended in time"), "{log}");
+}
+
+/// One message after the other until this replica sends the peer away, and the last one at the other replica. How many.
+async fn send(here: &Made, there: &Made) -> u64 {
+    let (mut a, _) = here.join("a", load(1)).await;
+    let (mut n, mut turns) = (0, interval(PACE));
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let end = loop {
+        turns.tick().await;
+        n += 1;
+        if let Some(end) = send_one(&mut a, n).await {
+            break end;
+        }
+    };
+    assert_eq!(end, SERVICE_RESTART);
+    let (mut a, welcome) = there.join("a", resume(1, 2, 0)).await;
+    let next = welcome["next"].as_u64().unwrap();
+    assert!(
+        next == n || next == n + 1,
+        "all that was acknowledged: {next} of {n}"
+    );
+    a.messages(next..=n).await;
+    a.message(n + 1, LAST).await;
+    a.stored(n + 1).await;
+    n + 1
+}
+
+/// The end, if that came instead of an acknowledgement.
+async fn send_one(a: &mut Peer, n: u64) -> Option<u16> {
+    let message = json!({ "t": "msg", "n": n, "d": n.to_string() });
+    // Where the relay has left already, the end is what is read.
+    let _ = a.socket.send(Message::text(message.to_string())).await;
+    loop {
+        match a.next_or_end().await {
+            Ok(frame) if frame["t"] == "ack" && frame["n"] == n => return None,
+            Ok(frame) => assert_ne!(frame["t"], "err", "{frame}"),
+            Err(end) => return Some(end),
+        }
+    }
+}
+
+/// Everything to the last, first at this replica, then at the other.
+async fn hear(here: &Made, there: &Made, heard: &AtomicUsize) {
+    let (mut b, _) = here.join("b", load(2)).await;
+    let mut seq = 0;
+    loop {
+        match b.next_or_end().await {
+            Ok(frame) if frame["t"] == "msg" => {
+                seq += 1;
+                assert_eq!(frame["seq"], seq);
+                heard.fetch_add(1, Ordering::SeqCst);
+                if frame["d"] == LAST {
+                    return;
+                }
+                assert_eq!(frame["d"], seq.to_string());
+                let ack = json!({ "t": "ack", "seq": seq }).to_string();
+                let _ = b.socket.send(Message::text(ack)).await;
+            }
+            Ok(_) => {}
+            Err(end) => {
+                assert_eq!(end, SERVICE_RESTART);
+                b = there.join("b", resume(2, 2, seq)).await.0;
+            }
+        }
+    }
+}
