@@ -114,7 +114,9 @@ impl Drop for Place {
 impl Taken {
     fn judge(&self, address: u64, holder: Option<Holder>, bounds: PlaceBounds) -> Result<(), Full> {
         let own = self.of_address.get(&address).copied().unwrap_or(0);
-        let held = holder.and_then(|holder| self.of_slot.get(&holder)).map(Vec::as_slice);
+        let held = holder
+            .and_then(|holder| self.of_slot.get(&holder))
+            .map(Vec::as_slice);
         let (takes_over, from_here) = match held {
             Some(&[held]) => (true, held == address),
             Some(_) | None => (false, false),
