@@ -28,17 +28,17 @@ pub(crate) struct Peers {
 
 /// Whose connection it is. Its place, where it needs one, is given back by dropping.
 pub(super) struct Peer {
-    place: Option<Place>,
+    _place: Option<Place>,
 }
 
 impl Peer {
     /// A trusted proxy, or the operator. It needs no place.
-    pub(super) const TRUSTED: Self = Self { place: None };
+    pub(super) const TRUSTED: Self = Self { _place: None };
 
     /// Whether it is [`Peer::TRUSTED`].
     #[cfg(test)]
     fn is_trusted(&self) -> bool {
-        self.place.is_none()
+        self._place.is_none()
     }
 }
 
@@ -67,7 +67,7 @@ impl Peers {
         if place.is_none() {
             counter!("relay_connections_refused_total").increment(1);
         }
-        place.map(|place| Peer { place: Some(place) })
+        place.map(|place| Peer { _place: Some(place) })
     }
 }
 
