@@ -2,13 +2,12 @@
 
 use std::{cell::Cell, time::Duration};
 
-use futures_util::{SinkExt as _, future::join_all};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use sovereign_relay_client::{
     protocol::signal::frame::{Mood, Opaque},
     signal::event::ConnectionEvent,
 };
-use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::{
     DEADLINE,
@@ -135,22 +134,6 @@ async fn a_client_that_speaks_faster_than_it_may_is_told_and_loses_neither_messa
     tokio::join!(second.leave(Mood::Direct), b.leave(Mood::Direct));
 }
 
-/// Asks for so much and reads so little that the relay can write no more to it.
-async fn stall(peer: &mut Peer) {
-    loop {
-        for _ in 0..1000 {
-            let ping = Message::Ping(vec![b'x'; 125].into());
-            peer.socket.feed(ping).await.unwrap();
-        }
-        // A relay that can't write doesn't read either, so that at last nothing goes out.
-        let flushed = tokio::time::timeout(Duration::from_secs(1), peer.socket.flush()).await;
-        match flushed {
-            Ok(flushed) => flushed.unwrap(),
-            Err(_) => return,
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_reader_that_stalls_is_closed_after_ten_seconds_and_resumes_and_costs_nobody_else_anything() {
     let clock = HandClock::new();
@@ -163,8 +146,8 @@ async fn a_reader_that_stalls_is_closed_after_ten_seconds_and_resumes_and_costs_
     stalled.hello(&session.b, load(2)).await;
     assert_eq!(stalled.next().await["t"], "welcome");
     let (mut a, _) = session.join("a", load(1)).await;
-    stall(&mut stalled).await;
 
+    // A full mailbox is more than the buffers on its way hold.
     let stored = flood(&mut a).await;
     let (mut c, _) = other.join("a", load(1)).await;
     let (mut d, _) = other.join("b", load(2)).await;
@@ -213,7 +196,6 @@ async fn readers_that_stall_while_they_are_flooded_cost_the_relay_less_than_a_me
         let mut stalled = Peer::connect_narrow(&session.url).await;
         stalled.hello(&session.b, load(2)).await;
         assert_eq!(stalled.next().await["t"], "welcome");
-        stall(&mut stalled).await;
         let (mut a, _) = session.join("a", load(1)).await;
         let stored = flood(&mut a).await;
         assert!(stored as usize * LONG > 400 * 1024, "{stored}");
@@ -225,10 +207,11 @@ async fn readers_that_stall_while_they_are_flooded_cost_the_relay_less_than_a_me
     let _stalled = join_all((0..STALLED).map(|_| one())).await;
     let grown_kib = relay.resident_kib().saturating_sub(before_kib);
     assert!(grown_kib < STALLED * 1024, "grown by {grown_kib} KiB");
-    assert_eq!(
-        relay.metric("relay_signal_sockets", "").await,
-        2.0 * (STALLED + 1) as f64
-    );
+    // Each is given up for what it is, though none can be told.
+    until("every stalled reader is counted", async || {
+        relay.metric("relay_signal_closes_total", "slow consumer").await >= (STALLED + 1) as f64
+    })
+    .await;
 }
 
 /// Speaks until the peer's mailbox is full; how many are in it.
