@@ -112,12 +112,15 @@ impl Follower {
         metrics::gauge!("relay_replicas").set(f64::from(replicas));
         while let Some(position) = &self.position {
             match self.records.changes_since(position).await? {
-                Changes::Seen { changes, .. } if changes.is_empty() => return Ok(()),
                 Changes::Seen { position, changes } => {
+                    let is_all = changes.is_empty();
                     for change in changes {
                         self.apply(change).await?;
                     }
                     self.position = Some(position);
+                    if is_all {
+                        return Ok(());
+                    }
                 }
                 Changes::Lost => self.position = None,
             }

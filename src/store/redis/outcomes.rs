@@ -146,10 +146,22 @@ impl Inner {
             None => Found::Away,
             Some(None) => Found::Ours,
             // It was ours before an answer got lost: within one replica nobody else asks for a key under way.
-            Some(Some(text)) if text == self.claim => Found::Ours,
+            Some(Some(text)) if text == self.claim => self.renew(key).await,
             Some(Some(text)) if text.starts_with('?') => Found::Theirs,
             // What a newer relay has written is not understood, and the push goes on.
             Some(Some(text)) => parse(&text).map_or(Found::Away, Found::Outcome),
+        }
+    }
+
+    /// Our claim of an earlier push, for the whole time of this one.
+    async fn renew(&self, key: u128) -> Found {
+        let mut expire = redis::cmd("PEXPIRE");
+        expire.arg(name(key)).arg(millis(self.claim_time));
+        match self.ask::<bool>(&expire).await {
+            Some(true) => Found::Ours,
+            // It has ended meanwhile, which the next look finds.
+            Some(false) => Found::Theirs,
+            None => Found::Away,
         }
     }
 

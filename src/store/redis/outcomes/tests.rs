@@ -138,3 +138,22 @@ async fn while_redis_is_away_a_replica_goes_by_its_own_memory() {
     is_back(&wired).await;
     assert_eq!(one.get(KEY, now()).await, Some(outcome(1)), "still its own");
 }
+
+#[tokio::test]
+async fn a_claim_that_was_left_behind_holds_for_the_whole_time_of_the_next_push() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let memory = memory(wired.redis(), "one");
+    assert_eq!(memory.get(KEY, now()).await, None);
+    let nearly_over = 500;
+    let mut expire = redis::cmd("PEXPIRE");
+    expire.arg(name(KEY)).arg(nearly_over);
+    let _: bool = wired.redis().send(&expire).await.unwrap();
+    assert_eq!(memory.get(KEY, now()).await, None, "it is ours");
+    let life: i64 = wired
+        .redis()
+        .send(redis::cmd("PTTL").arg(name(KEY)))
+        .await
+        .unwrap();
+    assert!(life > nearly_over, "{life}");
+}

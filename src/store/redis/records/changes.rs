@@ -42,7 +42,7 @@ pub struct Position {
 /// What was read from a position on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Changes {
-    /// All that came, in order, or a first part of it if it was much.
+    /// All that came, in order, or a first part of it if it was much. Without changes: nothing more came.
     Seen {
         /// Where to read on.
         position: Position,
@@ -82,8 +82,20 @@ impl RedisRecords {
             .ok_or_else(|| StoreError("the change log has no entry".to_owned()))
     }
 
-    /// What came after a position.
+    /// What came after a position. What a newer relay has written is read over.
     pub async fn changes_since(&self, position: &Position) -> Result<Changes, StoreError> {
+        let mut from = position.clone();
+        loop {
+            match self.read_log(&from).await? {
+                Changes::Seen { position, changes } if changes.is_empty() && position != from => {
+                    from = position
+                }
+                seen => return Ok(seen),
+            }
+        }
+    }
+
+    async fn read_log(&self, position: &Position) -> Result<Changes, StoreError> {
         let mut range = redis::cmd("XRANGE");
         range
             .arg(self.keys.changes())

@@ -97,7 +97,9 @@ impl RedisRecords {
         call.key(self.keys.suspension_ends());
         call.key(self.keys.word_ids());
         call.key(self.keys.lapses());
+        call.key(self.keys.changes());
         call.text(now.0);
+        changes::log_bounds(&mut call);
         for instance in &due {
             call.key(self.keys.record(*instance));
             call.key(self.keys.word(*instance));

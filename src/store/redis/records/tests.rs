@@ -12,6 +12,7 @@ use crate::store::{
 };
 
 mod cluster;
+mod much;
 
 store_contract!(fresh);
 
@@ -107,34 +108,6 @@ async fn every_change_that_a_memory_follows_is_in_the_log_in_order() {
         [],
         "what changes nothing is no change"
     );
-}
-
-#[tokio::test]
-async fn more_changes_than_one_read_gives_come_in_parts() {
-    let (store, _guard) = open().await;
-    let begin = store.position().await.unwrap();
-    let entries: Vec<_> = (0..2500_u32)
-        .map(|number| {
-            let mut id = [0; 16];
-            id[..4].copy_from_slice(&number.to_be_bytes());
-            (InstanceId::from_bytes(id), gone(1))
-        })
-        .collect();
-    store.join_revocations(entries.clone(), false).await.unwrap();
-    let (mut position, mut heard) = (begin, Vec::new());
-    loop {
-        let (next, changes) = seen(store.changes_since(&position).await.unwrap());
-        if changes.is_empty() {
-            break;
-        }
-        position = next;
-        heard.extend(changes);
-    }
-    let expected: Vec<_> = entries
-        .into_iter()
-        .map(|(instance, entry)| Change::Revoked(instance, entry))
-        .collect();
-    assert_eq!(heard, expected);
 }
 
 #[tokio::test]
@@ -252,6 +225,24 @@ async fn a_suspension_that_is_over_is_shown_as_long_as_its_enrollment_is() {
     store.purge(NOW.plus_millis(UNUSED_MILLIS), vec![]).await.unwrap();
     assert_eq!(store.record(instance(1)).await.unwrap(), None);
     assert_eq!(store.records(None, 10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_suspension_that_is_over_is_forgotten_by_the_memories_that_follow_too() {
+    let (store, _guard) = open().await;
+    let over = Suspension {
+        until: Some(NOW.plus_millis(1)),
+        reason: "spam".to_owned(),
+    };
+    store.suspend(instance(1), over).await.unwrap();
+    store.read_words("one").await.unwrap();
+    assert!(store.words.get(instance(1)).is_some());
+    let position = store.position().await.unwrap();
+    store.purge(NOW.plus_millis(DAY_MILLIS), vec![]).await.unwrap();
+    let (_, changes) = seen(store.changes_since(&position).await.unwrap());
+    assert_eq!(changes, [Change::Standing(instance(1))]);
+    store.read_word(instance(1)).await.unwrap();
+    assert_eq!(store.words.get(instance(1)), None);
 }
 
 #[tokio::test]
