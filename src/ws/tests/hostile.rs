@@ -191,7 +191,7 @@ async fn messages_back_to_back_may_take_as_long_as_they_like_and_the_parts_of_on
     let (mut a, _) = kit.join(session, "a", load(1)).await;
     kit.clock.stop();
     let frame = |n: u64| {
-        let text = json!({"t": "msg", "n": n, "d": ""}).to_string();
+        let text = json!({"t": "msg", "n": n, "d": "x".repeat(80)}).to_string();
         [&[0x81, 0x80 | text.len() as u8, 0, 0, 0, 0], text.as_bytes()].concat()
     };
     let mut segment = frame(1);
@@ -203,10 +203,17 @@ async fn messages_back_to_back_may_take_as_long_as_they_like_and_the_parts_of_on
         kit.clock.advance(Duration::from_secs(6));
         segment = other_half.to_owned();
     }
-    raw(&mut a).write_all(&segment[..1]).await.unwrap();
-    kit.clock.advance(Duration::from_secs(6));
-    raw(&mut a).write_all(&segment[1..2]).await.unwrap();
-    assert_eq!(a.end().await, Ended::Closed(CloseCode::ProtocolError.code()));
+    // Byte by byte, slowly enough that each is seen before the message is whole, however late the relay looks.
+    let mut bytes = segment.chunks(1);
+    let end = loop {
+        kit.clock.advance(Duration::from_secs(6));
+        let byte = bytes.next().expect("it ends before the message does");
+        raw(&mut a).write_all(byte).await.unwrap();
+        if let Ok(end) = tokio::time::timeout(Duration::from_millis(200), a.end()).await {
+            break end;
+        }
+    };
+    assert_eq!(end, Ended::Closed(CloseCode::ProtocolError.code()));
 }
 
 /// The bytes beneath.
