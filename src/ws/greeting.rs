@@ -86,6 +86,7 @@ pub(super) async fn dial(
     dialed.map_err(|refusal| match refusal {
         BindRefusal::Gone(Gone::NoSession) | BindRefusal::BeyondSent => CloseCode::NoSuchSession,
         BindRefusal::Gone(Gone::Fenced) | BindRefusal::Replaced => CloseCode::Replaced,
+        BindRefusal::Gone(Gone::Behind) => CloseCode::OutOfStep,
         BindRefusal::Gone(Gone::Unavailable(_)) | BindRefusal::TooManyResumes => CloseCode::TryAgainLater,
         BindRefusal::TooManyLoads => CloseCode::Abuse,
     })

@@ -7,4 +7,3 @@ mod files;
 mod proxy;
 mod refusals;
 mod rolling;
-mod talk;

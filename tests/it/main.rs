@@ -43,6 +43,7 @@ mod replicas;
 mod runtime;
 mod sessions;
 mod shared_pushes;
+mod shared_servers;
 mod shared_sessions;
 mod signaling;
 mod support;

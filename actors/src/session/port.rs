@@ -152,6 +152,10 @@ pub enum Gone {
     /// A newer connection has the slot. 4409.
     #[error("a newer connection has the slot")]
     Fenced,
+    /// The store has lost something that it said before, as a copy may that took over. 4500: the client's resume tells
+    /// whether it can go on.
+    #[error("the store has lost what it said before")]
+    Behind,
     /// Nobody knows whether it was done.
     #[error(transparent)]
     Unavailable(#[from] StoreError),

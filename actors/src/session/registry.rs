@@ -321,7 +321,7 @@ impl Held {
                 Ok(entries) => return Ok(entries),
                 Err(Gone::Unavailable(_)) => tokio::time::sleep(STORE_RETRY).await,
                 Err(Gone::NoSession) => return Err(self.miss().await),
-                Err(gone @ Gone::Fenced) => return Err(code_of(&gone)),
+                Err(gone @ (Gone::Fenced | Gone::Behind)) => return Err(code_of(&gone)),
             }
         }
     }

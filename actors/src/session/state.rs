@@ -179,7 +179,7 @@ impl SessionState {
             Ok(Appended::OutOfStep) => Answer::Close(CloseCode::OutOfStep),
             Ok(Appended::SessionTotal) => Answer::Close(CloseCode::SessionTotal),
             Err(Gone::Unavailable(_)) => Answer::Refuse(live.refuse(Refused::Unavailable, n, STORE_RETRY)),
-            Err(gone @ (Gone::NoSession | Gone::Fenced)) => Answer::Close(code_of(gone)),
+            Err(gone @ (Gone::NoSession | Gone::Fenced | Gone::Behind)) => Answer::Close(code_of(gone)),
         }
     }
 
@@ -212,7 +212,7 @@ pub(crate) fn after_trim(outcome: &Result<Trimmed, Gone>) -> Option<CloseCode> {
         Ok(Trimmed::BeyondSent) => Some(CloseCode::NoSuchSession),
         // The client will say it again, with a higher number or in its next hello.
         Err(Gone::Unavailable(_)) => None,
-        Err(gone @ (Gone::NoSession | Gone::Fenced)) => Some(code_of(gone)),
+        Err(gone @ (Gone::NoSession | Gone::Fenced | Gone::Behind)) => Some(code_of(gone)),
     }
 }
 
@@ -222,6 +222,7 @@ pub(crate) fn code_of(gone: &Gone) -> CloseCode {
         // The session's actor finds out more (`ending.rs`).
         Gone::NoSession => CloseCode::NoSuchSession,
         Gone::Fenced => CloseCode::Replaced,
+        Gone::Behind => CloseCode::OutOfStep,
         Gone::Unavailable(_) => CloseCode::TryAgainLater,
     }
 }

@@ -40,7 +40,7 @@ impl SessionActor {
             Err(Gone::Unavailable(_)) => self.look_in(slot, Some(STORE_RETRY), ctx),
             Err(Gone::NoSession) => self.miss(None, ctx),
             // A look fences nobody.
-            Err(Gone::Fenced) => {}
+            Err(Gone::Fenced | Gone::Behind) => {}
         }
     }
 

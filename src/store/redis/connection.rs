@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!             connected, subscribed
-//! connecting ----------------------> live ---> a call or a push says that it is broken, or nothing was heard for 4 s
+//! connecting ----------------------> live ---> a call or a push says that it is broken, nothing was heard for 4 s, or
+//!                                                Sentinels name another master
 //!     ^  \-- failed: wait, at most 1 s                                 |
 //!     \----------------------------------------------------------------/
 //! ```
@@ -11,17 +12,15 @@
 //! Everything goes over one multiplexed RESP3 connection (to each node of a Cluster), the subscription too: where it is
 //! lost, so are news, which [`Event::Connected`] says.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, Pipeline, ProtocolVersion,
-    PushInfo, PushKind, RedisConnectionInfo, RedisError, RedisFuture, RedisResult, ScriptInvocation,
-    ServerErrorKind, TlsMode, Value,
+    PushInfo, PushKind, RedisError, RedisFuture, RedisResult, ScriptInvocation, ServerErrorKind, Value,
     aio::{ConnectionLike, MultiplexedConnection},
     cluster::ClusterClientBuilder,
     cluster_async::ClusterConnection,
-    sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType},
 };
 use sovereign_relay_actors::ports::StoreError;
 use tokio::{
@@ -69,6 +68,8 @@ struct Live {
     wire: Wire,
     broken: Arc<Notify>,
     heard: Arc<Notify>,
+    /// Which server Sentinels named.
+    master: Option<ConnectionAddr>,
 }
 
 #[derive(Clone)]
@@ -125,7 +126,10 @@ impl Redis {
                     (wait, is_told) = (RETRY.0, false);
                     self.live.send_replace(Some(live.clone()));
                     if events.send(Event::Connected).await.is_ok() {
-                        live.ends().await;
+                        tokio::select! {
+                            () = live.ends() => {}
+                            () = self.moves(live.master.as_ref()) => info!("sentinels name another master"),
+                        }
                     }
                     self.live.send_replace(None);
                     warn!("the connection to redis is lost");
@@ -146,9 +150,22 @@ impl Redis {
     async fn connect(&self, events: &mpsc::Sender<Event>) -> RedisResult<Live> {
         let (broken, heard) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let listener = listener(events.clone(), broken.clone(), heard.clone());
-        let mut wire = Wire::open(&self.url.shape, listener).await?;
+        let (mut wire, master) = Wire::open(&self.url.shape, listener).await?;
         wire.subscribe(&self.channel).await?;
-        Ok(Live { wire, broken, heard })
+        Ok(Live {
+            wire,
+            broken,
+            heard,
+            master,
+        })
+    }
+
+    /// Waits until Sentinels name another master than this. Without Sentinels that never happens.
+    async fn moves(&self, master: Option<&ConnectionAddr>) {
+        match (&self.url.shape, master) {
+            (Shape::Sentinel(sentinels), Some(master)) => sentinels.until_another_than(master).await,
+            (Shape::Single(_) | Shape::Sentinel(_) | Shape::Cluster(_), _) => pending().await,
+        }
     }
 }
 
@@ -229,30 +246,20 @@ impl Wire {
     async fn open(
         shape: &Shape,
         listener: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
-    ) -> RedisResult<Self> {
+    ) -> RedisResult<(Self, Option<ConnectionAddr>)> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIME))
             .set_response_timeout(Some(CALL_TIME))
             .set_pipeline_buffer_size(PIPELINE);
-        Ok(match shape {
+        match shape {
             Shape::Single(info) => {
                 let client = Client::open(info.clone())?;
-                let config = config.set_push_sender(listener);
-                Self::Single(
-                    client
-                        .get_multiplexed_async_connection_with_config(&config)
-                        .await?,
-                )
+                Ok((Self::single(&client, config, listener).await?, None))
             }
-            Shape::Sentinel {
-                sentinels,
-                master,
-                settings,
-                tls,
-            } => {
-                let config = config.set_push_sender(listener);
-                let mut client = sentinel(sentinels, master, settings, *tls)?;
-                Self::Single(client.get_async_connection_with_config(&config).await?)
+            Shape::Sentinel(sentinels) => {
+                let client = sentinels.master().await?;
+                let master = client.get_connection_info().addr().clone();
+                Ok((Self::single(&client, config, listener).await?, Some(master)))
             }
             Shape::Cluster(nodes) => {
                 let client = ClusterClientBuilder::new(nodes.clone())
@@ -262,9 +269,19 @@ impl Wire {
                     .response_timeout(CALL_TIME)
                     .push_sender(listener)
                     .build()?;
-                Self::Cluster(client.get_async_connection().await?)
+                Ok((Self::Cluster(client.get_async_connection().await?), None))
             }
-        })
+        }
+    }
+
+    async fn single(
+        client: &Client,
+        config: AsyncConnectionConfig,
+        listener: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
+    ) -> RedisResult<Self> {
+        let config = config.set_push_sender(listener);
+        let connected = client.get_multiplexed_async_connection_with_config(&config);
+        Ok(Self::Single(connected.await?))
     }
 
     async fn subscribe(&mut self, channel: &str) -> RedisResult<()> {
@@ -273,31 +290,6 @@ impl Wire {
             Self::Cluster(wire) => wire.subscribe(channel).await,
         }
     }
-}
-
-/// Asks the Sentinels who is the master, each time anew.
-fn sentinel(
-    sentinels: &[ConnectionAddr],
-    master: &str,
-    settings: &RedisConnectionInfo,
-    tls: bool,
-) -> RedisResult<SentinelClient> {
-    let mut builder = SentinelClientBuilder::new(sentinels.to_vec(), master, SentinelServerType::Master)?
-        .set_client_to_redis_protocol(ProtocolVersion::RESP3)
-        .set_client_to_redis_db(settings.db())
-        .set_client_to_redis_tcp_settings(tcp());
-    if let Some(username) = settings.username() {
-        builder = builder.set_client_to_redis_username(username);
-    }
-    if let Some(password) = settings.password() {
-        builder = builder.set_client_to_redis_password(password);
-    }
-    if tls {
-        builder = builder
-            .set_client_to_redis_tls_mode(TlsMode::Secure)
-            .set_client_to_sentinel_tls_mode(TlsMode::Secure);
-    }
-    builder.build()
 }
 
 impl ConnectionLike for Wire {

@@ -59,29 +59,72 @@ impl Cluster {
     }
 }
 
-/// A master with a replica, and a Sentinel that makes the replica the master when the other dies.
+/// A master with replicas, and Sentinels that make a replica the master when the other dies.
 pub(crate) struct Watched {
     pub(crate) master: Server,
-    _replica: Server,
-    sentinel: Server,
+    pub(crate) replicas: Vec<Server>,
+    sentinels: Vec<Server>,
 }
 
 impl Watched {
+    /// One replica, one Sentinel.
     pub(crate) fn start() -> Self {
+        Self::start_with(1, 1)
+    }
+
+    /// So many of each; Sentinels are all of one mind when this returns.
+    pub(crate) fn start_with(replicas: usize, sentinels: usize) -> Self {
         let master = Server::start();
-        let replica = Server::start_with(Shape::ReplicaOf(master.port));
-        replica.until("master_link_status:up", &["INFO", "replication"]);
-        let sentinel = Server::start_with(Shape::Sentinel(master.port));
-        sentinel.until("127.0.0.1", &["SENTINEL", "REPLICAS", "main"]);
+        let replicas: Vec<_> = (0..replicas)
+            .map(|_| Server::start_with(Shape::ReplicaOf(master.port)))
+            .collect();
+        for replica in &replicas {
+            replica.until("master_link_status:up", &["INFO", "replication"]);
+        }
+        let quorum = sentinels / 2 + 1;
+        let sentinels: Vec<_> = (0..sentinels)
+            .map(|_| Server::start_with(Shape::Sentinel(master.port, quorum)))
+            .collect();
+        for sentinel in &sentinels {
+            let master = ["SENTINEL", "MASTER", "main"];
+            sentinel.until(&format!("num-slaves\n{}\n", replicas.len()), &master);
+            sentinel.until(
+                &format!("num-other-sentinels\n{}\n", sentinels.len() - 1),
+                &master,
+            );
+        }
         Self {
             master,
-            _replica: replica,
-            sentinel,
+            replicas,
+            sentinels,
         }
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis+sentinel://127.0.0.1:{}/main", self.sentinel.port)
+        let places = self
+            .sentinels
+            .iter()
+            .map(|sentinel| format!("127.0.0.1:{}", sentinel.port));
+        format!("redis+sentinel://{}/main", places.collect::<Vec<_>>().join(","))
+    }
+
+    /// The master and all replicas.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
+        std::iter::once(&self.master).chain(&self.replicas)
+    }
+
+    /// Makes a replica the master while the other lives.
+    pub(crate) fn fail_over(&self) {
+        assert_eq!(
+            self.sentinels[0].answer(&["SENTINEL", "FAILOVER", "main"]).trim(),
+            "OK"
+        );
+    }
+
+    /// Whether a Sentinel names another master than the first.
+    pub(crate) fn has_moved(&self) -> bool {
+        let named = self.sentinels[0].answer(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"]);
+        !named.contains(&self.master.port.to_string())
     }
 }
 
@@ -100,8 +143,8 @@ enum Shape {
     Locked,
     /// With what the server of this port has.
     ReplicaOf(u16),
-    /// A Sentinel that watches the server of this port.
-    Sentinel(u16),
+    /// A Sentinel that watches the server of this port, and how many must find it dead.
+    Sentinel(u16, usize),
 }
 
 /// A running server.
@@ -166,6 +209,10 @@ impl Server {
         self.directory.path().join("certificate.pem")
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn url(&self) -> String {
         if matches!(self.shape, Shape::Locked) {
             return format!("rediss://:{PASSWORD}@127.0.0.1:{}", self.port);
@@ -192,15 +239,52 @@ impl Server {
         self.clock.as_ref().unwrap().pass(time);
     }
 
+    /// Stops the process where it is. What is sent to it waits in the kernel.
+    pub(crate) fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([signal, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    /// What it says to a command.
+    pub(crate) fn answer(&self, command: &[&str]) -> String {
+        let port = self.port.to_string();
+        let answer = Command::new("redis-cli")
+            .args(["-p", &port])
+            .args(command)
+            .output();
+        String::from_utf8(answer.unwrap().stdout).unwrap()
+    }
+
+    /// What it says to commands of one connection, one a line.
+    pub(crate) fn answers(&self, commands: &str) -> String {
+        let input = self.directory.path().join("commands");
+        fs::write(&input, commands).unwrap();
+        let mut client = Command::new("redis-cli");
+        client
+            .args(["-p", &self.port.to_string()])
+            .stdin(fs::File::open(input).unwrap());
+        String::from_utf8(client.output().unwrap().stdout).unwrap()
+    }
+
     /// Waits until the server says something in answer to a command.
-    fn until(&self, word: &str, command: &[&str]) {
+    pub(crate) fn until(&self, word: &str, command: &[&str]) {
         for _ in 0..LOOKS {
-            let answer = Command::new("redis-cli")
-                .args(["-p", &self.port.to_string()])
-                .args(command)
-                .output()
-                .unwrap();
-            if String::from_utf8_lossy(&answer.stdout).contains(word) {
+            if self.answer(command).contains(word) {
                 return;
             }
             thread::sleep(Duration::from_millis(10));
@@ -217,9 +301,9 @@ impl Server {
             Shape::Kept => "appendonly yes\nappendfsync always".to_owned(),
             Shape::Locked => self.lock(),
             Shape::ReplicaOf(port) => format!("replicaof 127.0.0.1 {port}"),
-            Shape::Sentinel(port) => format!(
-                "sentinel monitor main 127.0.0.1 {port} 1\nsentinel down-after-milliseconds main 500\n\
-                 sentinel failover-timeout main 3000"
+            Shape::Sentinel(port, quorum) => format!(
+                "sentinel monitor main 127.0.0.1 {port} {quorum}\nsentinel down-after-milliseconds main 2000\n\
+                 sentinel failover-timeout main 6000"
             ),
         };
         let place = format!(
@@ -228,7 +312,7 @@ impl Server {
             self.directory.path().display()
         );
         let data = "save \"\"\nrepl-diskless-sync-delay 0";
-        let data = if matches!(self.shape, Shape::Sentinel(_)) {
+        let data = if matches!(self.shape, Shape::Sentinel(..)) {
             ""
         } else {
             data
@@ -257,7 +341,7 @@ impl Server {
             .arg(self.configuration())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        if matches!(self.shape, Shape::Sentinel(_)) {
+        if matches!(self.shape, Shape::Sentinel(..)) {
             command.arg("--sentinel");
         }
         if let Some(clock) = &self.clock {

@@ -15,6 +15,7 @@ pub mod limits;
 pub mod link;
 pub mod outcomes;
 pub mod records;
+mod sentinel;
 pub mod sessions;
 pub mod url;
 

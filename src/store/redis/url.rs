@@ -11,11 +11,10 @@
 
 use std::fmt;
 
-use redis::{
-    ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, RedisConnectionInfo,
-    io::tcp::TcpSettings,
-};
+use redis::{ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, io::tcp::TcpSettings};
 use sovereign_relay_protocol::redacted::Redacted;
+
+use super::sentinel::Sentinels;
 
 /// Where Sentinels listen unless the URL says otherwise.
 const SENTINEL_PORT: u16 = 26379;
@@ -34,16 +33,7 @@ pub(super) enum Shape {
     /// One server.
     Single(ConnectionInfo),
     /// The master of this name.
-    Sentinel {
-        /// Where to ask.
-        sentinels: Vec<ConnectionAddr>,
-        /// For whom.
-        master: String,
-        /// How to speak to it.
-        settings: RedisConnectionInfo,
-        /// Whether by TLS.
-        tls: bool,
-    },
+    Sentinel(Sentinels),
     /// Some of its nodes.
     Cluster(Vec<ConnectionInfo>),
 }
@@ -146,12 +136,12 @@ impl<'a> Parts<'a> {
         };
         let infos = self.infos(SENTINEL_PORT, database)?;
         let settings = infos.first().ok_or(FORMS)?.redis_settings().clone();
-        Ok(Shape::Sentinel {
-            sentinels: infos.iter().map(|info| info.addr().clone()).collect(),
+        Ok(Shape::Sentinel(Sentinels {
+            places: infos.iter().map(|info| info.addr().clone()).collect(),
             master: master.to_owned(),
             settings,
             tls: matches!(self.scheme, "rediss" | "valkeys"),
-        })
+        }))
     }
 }
 
@@ -167,7 +157,7 @@ mod tests {
     fn addresses(url: &RedisUrl) -> Vec<String> {
         match &url.shape {
             Shape::Single(info) => vec![info.addr().to_string()],
-            Shape::Sentinel { sentinels, .. } => sentinels.iter().map(ToString::to_string).collect(),
+            Shape::Sentinel(sentinels) => sentinels.places.iter().map(ToString::to_string).collect(),
             Shape::Cluster(infos) => infos.iter().map(|info| info.addr().to_string()).collect(),
         }
     }
@@ -187,12 +177,12 @@ mod tests {
 
         let sentinel = RedisUrl::parse("rediss+sentinel://me:secret@one,two:5,[::1]:6/main/2").unwrap();
         assert_eq!(addresses(&sentinel), ["one:26379", "two:5", "::1:6"]);
-        let Shape::Sentinel {
+        let Shape::Sentinel(Sentinels {
             master,
             settings,
             tls,
             ..
-        } = &sentinel.shape
+        }) = &sentinel.shape
         else {
             panic!("sentinels")
         };

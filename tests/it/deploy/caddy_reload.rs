@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::talk::talk;
+use crate::support::talk::talk;
 use crate::support::{
     DEADLINE,
     caddy::Caddy,

@@ -11,12 +11,12 @@ use serde_json::json;
 use sovereign_relay_simulator::{ApnsKey, Simulators};
 use tempfile::TempDir;
 
-use super::talk::talk;
 use crate::support::{
     answer::{Answer, Instance},
     fleet::{Fleet, Replica},
     grown::grown_instances,
     relay::RelayOptions,
+    talk::talk,
     until,
 };
 

@@ -18,6 +18,7 @@ pub mod raw;
 pub mod redis;
 pub mod relay;
 pub mod sessions;
+pub mod talk;
 pub mod turn_client;
 pub mod turn_server;
 pub mod upstream;

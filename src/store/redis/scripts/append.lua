@@ -8,8 +8,10 @@ local record = some({
 })
 if not record then
   return { 'gone' }
-elseif not holds(record, slot, ARGV[2]) then
-  return { 'fenced' }
+end
+local refusal = refused(record, slot, ARGV[2])
+if refusal then
+  return { refusal }
 end
 local next, messages = number(record[slot .. '_next']), number(record.messages)
 if n < next then

@@ -77,8 +77,15 @@ local function books(record, early, listed)
   }
 end
 
-local function holds(record, slot, epoch)
-  return record[slot .. '_epoch'] == epoch and record[slot .. '_phase'] == 'bound'
+-- Why a connection has its slot no longer. Epochs grow: one that is lower than a connection's own was that of the time
+-- before it was bound, and this server has lost what came after.
+local function refused(record, slot, epoch)
+  local current = record[slot .. '_epoch']
+  if number(current) < tonumber(epoch) then
+    return 'behind'
+  elseif current ~= epoch or record[slot .. '_phase'] ~= 'bound' then
+    return 'fenced'
+  end
 end
 
 -- Tells a replica, unless it is the one that asks.

@@ -1,10 +1,15 @@
--- ARGV: slot, epoch, after, bytes. Answers the first entry's seq and the entries.
+-- ARGV: slot, epoch, after, bytes, the n after the last that was acknowledged. Answers the first entry's seq and the
+-- entries, or that this server has lost what a connection was told before: that its messages are stored, or messages.
 local slot, bytes = ARGV[1], tonumber(ARGV[4])
-local record = some({ slot .. '_epoch', slot .. '_phase', slot .. '_base', slot .. '_sent' })
+local record = some({ slot .. '_epoch', slot .. '_phase', slot .. '_base', slot .. '_sent', slot .. '_next' })
 if not record then
   return { 'gone' }
-elseif not holds(record, slot, ARGV[2]) then
-  return { 'fenced' }
+end
+local refusal = refused(record, slot, ARGV[2])
+if refusal then
+  return { refusal }
+elseif tonumber(ARGV[3]) > number(record[slot .. '_sent']) or tonumber(ARGV[5]) > number(record[slot .. '_next']) then
+  return { 'behind' }
 end
 local PAGE = 16
 local base = number(record[slot .. '_base'])

@@ -7,8 +7,10 @@ local record = some({
 })
 if not record then
   return { 'gone' }
-elseif not holds(record, slot, ARGV[2]) then
-  return { 'fenced' }
+end
+local refusal = refused(record, slot, ARGV[2])
+if refusal then
+  return { refusal }
 elseif seq > number(record[slot .. '_sent']) then
   return { 'beyond' }
 end

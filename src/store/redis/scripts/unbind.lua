@@ -4,8 +4,10 @@ local peer = other(slot)
 local record = all()
 if not record then
   return { 'gone' }
-elseif not holds(record, slot, ARGV[2]) then
-  return { 'fenced' }
+end
+local refusal = refused(record, slot, ARGV[2])
+if refusal then
+  return { refusal }
 end
 save({ slot .. '_phase', ARGV[3], slot .. '_since', now, slot .. '_owner', '' })
 if record[peer .. '_phase'] == 'bound' then

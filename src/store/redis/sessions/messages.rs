@@ -52,14 +52,34 @@ impl Shared {
                 if reply.flag()? && self.unconfirmed.len() < UNCONFIRMED {
                     self.unconfirmed.entry((id, slot.other())).or_insert(0);
                 }
+                self.acknowledged(id, slot, epoch, n);
                 Ok(Appended::Stored)
             }
-            "duplicate" => Ok(Appended::Duplicate),
+            "duplicate" => {
+                self.acknowledged(id, slot, epoch, n);
+                Ok(Appended::Duplicate)
+            }
             "out_of_step" => Ok(Appended::OutOfStep),
             "total" => Ok(Appended::SessionTotal),
             "full" => Ok(Appended::MailboxFull),
             _ => Err(gone(&word)),
         }
+    }
+
+    /// Remembered, for a server that takes over may not know of it.
+    fn acknowledged(&self, id: SessionId, slot: Slot, epoch: u64, n: u64) {
+        if let Some(mut holding) = self.holdings.get_mut(&(id, slot))
+            && holding.epoch == epoch
+        {
+            holding.next = holding.next.max(n + 1);
+        }
+    }
+
+    fn next(&self, id: SessionId, slot: Slot, epoch: u64) -> u64 {
+        let holding = self.holdings.get(&(id, slot));
+        holding
+            .filter(|holding| holding.epoch == epoch)
+            .map_or(0, |holding| holding.next)
     }
 
     pub(super) async fn trim(
@@ -96,7 +116,12 @@ impl Shared {
     ) -> Result<Vec<Entry>, Gone> {
         let bytes = u64::try_from(bytes).map_or(EXACT, exact);
         let mut script = on(&self.scripts.read, id);
-        script.arg(slot.as_str()).arg(epoch).arg(exact(after)).arg(bytes);
+        script
+            .arg(slot.as_str())
+            .arg(epoch)
+            .arg(exact(after))
+            .arg(bytes)
+            .arg(exact(self.next(id, slot, epoch)));
         let (word, mut reply) = self.ask(&script).await?;
         if word != "ok" {
             return Err(gone(&word));

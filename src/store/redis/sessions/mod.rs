@@ -101,6 +101,8 @@ struct Holding {
     epoch: u64,
     instance: InstanceId,
     ends: Duration,
+    /// The first message that was not acknowledged.
+    next: u64,
 }
 
 impl RedisSessions {

@@ -77,6 +77,7 @@ impl Shared {
             epoch: bound.epoch,
             instance: bound.instance,
             ends,
+            next: bound.next,
         };
         self.hold(id, slot, holding);
         self.book(id, EarlyEnd::TakenBack, &mut reply).await?;
@@ -152,6 +153,7 @@ pub(super) fn gone(word: &str) -> Gone {
     match word {
         "gone" => Gone::NoSession,
         "fenced" => Gone::Fenced,
+        "behind" => Gone::Behind,
         _ => Gone::Unavailable(strange()),
     }
 }

@@ -10,13 +10,18 @@ use sovereign_relay_client::{
     },
 };
 
-use crate::support::sessions::Made;
+use super::sessions::Made;
 
 const LAST: &str = "the last one";
 
 /// Talks until it is told to stop, and on until the last message has arrived: everything did, in order and once.
 pub async fn talk(session: &Made, heard: &AtomicUsize, stop: &AtomicBool) {
-    let (mut sending, receiving) = (session.open("a", &session.url), session.open("b", &session.url));
+    talk_through([&session.url, &session.url], session, heard, stop).await;
+}
+
+/// The same, each of the two through a relay of its own.
+pub async fn talk_through(urls: [&str; 2], session: &Made, heard: &AtomicUsize, stop: &AtomicBool) {
+    let [mut sending, receiving] = [session.open("a", urls[0]), session.open("b", urls[1])];
     let sender = sending.sender();
     let (sent, received) = tokio::select! {
         talked = async { tokio::join!(send_on(&sender, stop), hear_all(receiving, heard)) } => talked,

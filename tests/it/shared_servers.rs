@@ -1,0 +1,166 @@
+//! Replicas whose Redis changes under them: a master dies, or is superseded, and a copy takes over; the slots of a
+//! Cluster move. What was acknowledged and had a copy arrives once and in order; what had none is never missed silently.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use futures_util::future::join_all;
+
+use crate::support::{
+    answer::Instance,
+    peer::{Dial, Peer},
+    redis::{Server, Watched},
+    relay::{Relay, RelayOptions},
+    sessions::Made,
+    talk::talk_through,
+    until,
+};
+
+mod cluster;
+mod failover;
+mod lost;
+
+/// Sessions that talk at the same time.
+const SESSIONS: usize = 6;
+/// Messages that each session hears before something happens, and afterwards.
+const SOME: usize = 10;
+
+/// Two replicas, and an instance of both.
+struct Replicas {
+    relays: Vec<Relay>,
+    instance: Instance,
+}
+
+impl Replicas {
+    async fn of(redis_url: &str) -> Self {
+        let options = RelayOptions::new()
+            .set(
+                "RELAY_ENROLLMENT_SECRET",
+                "one secret for all replicas, 40 bytes ..",
+            )
+            .set("REDIS_URL", redis_url);
+        let relays = join_all([(); 2].map(|()| Relay::start(options.clone()))).await;
+        for relay in &relays {
+            until("redis is there", async || !is_degraded(relay).await).await;
+        }
+        let instance = relays[0].enroll().await;
+        Self { relays, instance }
+    }
+
+    async fn session(&self) -> Made {
+        self.relays[0].open_session(&self.instance).await
+    }
+
+    fn urls(&self) -> [String; 2] {
+        [0, 1].map(|relay| {
+            let url: &String = &self.relays[relay].url;
+            format!("{}/v1/signal", url.replacen("http", "ws", 1))
+        })
+    }
+
+    /// The session as it is reached through one of the replicas.
+    fn at(&self, relay: usize, session: &Made) -> Made {
+        let [one, other] = self.urls();
+        Made {
+            url: if relay == 0 { one } else { other },
+            ..session.clone()
+        }
+    }
+
+    /// Peers of some sessions talk while something happens, and afterwards: everything arrives, once and in order.
+    async fn talk_while<T>(&self, event: impl AsyncFnOnce(&[Made]) -> T) -> T {
+        let sessions = join_all([(); SESSIONS].map(|()| self.session())).await;
+        let (heard, stop) = ([const { AtomicUsize::new(0) }; SESSIONS], AtomicBool::new(false));
+        let [one, other] = &self.urls();
+        let talking = sessions
+            .iter()
+            .zip(&heard)
+            .map(|(session, heard)| talk_through([one, other], session, heard, &stop));
+        let happening = async {
+            more(&heard).await;
+            let outcome = event(&sessions).await;
+            more(&heard).await;
+            stop.store(true, Ordering::SeqCst);
+            outcome
+        };
+        tokio::join!(join_all(talking), happening).1
+    }
+}
+
+/// Waits until each session has heard some messages more.
+async fn more(heard: &[AtomicUsize]) {
+    let now = || heard.iter().map(|heard| heard.load(Ordering::SeqCst));
+    let then: Vec<_> = now().collect();
+    until("all go on", async || {
+        now().zip(&then).all(|(now, then)| now >= then + SOME)
+    })
+    .await;
+}
+
+/// Whether a relay says that Redis is away.
+async fn is_degraded(relay: &Relay) -> bool {
+    relay.get("/readyz").await.body.to_string().contains("redis")
+}
+
+/// Waits until all copies have what the master has.
+fn copied(watched: &Watched) {
+    let replicas = watched.replicas.len().to_string();
+    // Copies take all writes in their order, so one more is the last that they take.
+    let lines = format!("SET marker 1\nWAIT {replicas} 60000\n");
+    let answers = watched.master.answers(&lines);
+    assert!(answers.ends_with(&format!("{replicas}\n")), "{answers}");
+}
+
+/// Cuts the copies off, so that the master has writes to itself.
+fn cut_off(watched: &Watched) {
+    watched.replicas.iter().for_each(Server::freeze);
+    watched.master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
+    watched
+        .master
+        .until("connected_slaves:0", &["INFO", "replication"]);
+}
+
+/// The master dies with what only it has, and a copy takes over.
+async fn die(watched: &mut Watched) {
+    watched.master.kill();
+    watched.replicas.iter().for_each(Server::thaw);
+    moved(watched).await;
+}
+
+/// Waits until Sentinels name another master.
+async fn moved(watched: &Watched) {
+    until("another master", async || watched.has_moved()).await;
+}
+
+/// Two peers, one at each replica.
+async fn pair(replicas: &Replicas, session: &Made, a: Dial, b: Dial) -> [Peer; 2] {
+    let (a, _) = replicas.at(0, session).join("a", a).await;
+    let (b, _) = replicas.at(1, session).join("b", b).await;
+    [a, b]
+}
+
+/// Sends a message until it is stored.
+async fn send_until_stored(peer: &mut Peer, n: u64) {
+    loop {
+        peer.message(n, &n.to_string()).await;
+        loop {
+            let frame = peer.next().await;
+            if frame["t"] == "ack" && frame["n"] == n {
+                return;
+            } else if frame["t"] == "err" {
+                assert_eq!((&frame["code"], &frame["n"]), (&"unavailable".into(), &n.into()));
+                break;
+            }
+        }
+        // No sooner than it was asked for.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+}
+
+/// The next message that a peer gets is this.
+async fn hears(peer: &mut Peer, seq: u64) {
+    let message = peer.next_of("msg").await;
+    assert_eq!(
+        (&message["seq"], &message["d"]),
+        (&seq.into(), &seq.to_string().into())
+    );
+}
