@@ -291,7 +291,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<Trimmed, Gone>>;
 
     /// What waits for a slot after `after`: in order, at least one entry if there is one, and as many more as fit
-    /// into about `bytes`, counted likewise.
+    /// into about `bytes`, counted likewise. [`Gone::Behind`] where nothing as high as `after` was ever read, or a message
+    /// of this connection that was stored is not known.
     fn read(
         &self,
         id: SessionId,

@@ -194,9 +194,13 @@ impl SessionRecord {
         Ok(Trimmed::Trimmed)
     }
 
-    /// What waits for a slot after `after`.
+    /// What waits for a slot after `after`, which was read before.
     pub fn read(&mut self, slot: Slot, epoch: u64, after: u64, bytes: usize) -> Result<Vec<Entry>, Gone> {
-        Ok(self.held(slot, epoch)?.mailbox.after(after, bytes))
+        let mailbox = &mut self.held(slot, epoch)?.mailbox;
+        if after > mailbox.sent() {
+            return Err(Gone::Behind);
+        }
+        Ok(mailbox.after(after, bytes))
     }
 
     /// What the connection in `slot` is told of its peer.

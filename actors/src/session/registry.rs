@@ -316,6 +316,11 @@ impl Held {
     pub async fn read(&self, after: u64, bytes: usize) -> Result<Vec<MailboxEntry>, CloseCode> {
         let store = &self.sessions.kit.store;
         loop {
+            if self.is_muted() {
+                // What is read now could not be written.
+                tokio::time::sleep(STORE_RETRY).await;
+                continue;
+            }
             let read = store.read(self.id, self.slot, self.epoch, after, bytes);
             match read.await {
                 Ok(entries) => return Ok(entries),

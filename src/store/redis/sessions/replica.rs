@@ -98,7 +98,13 @@ impl Shared {
             };
             match event {
                 None => return,
-                Some(Event::Connected) => local.hear(News::Missed),
+                Some(Event::Connected) => {
+                    // After a long outage nothing may be written before the others hear of this replica again.
+                    if self.is_fenced() && self.renew().await.is_ok() {
+                        local.mute(self.is_fenced());
+                    }
+                    local.hear(News::Missed);
+                }
                 Some(Event::Message(text)) => match Wake::parse(&text) {
                     Some(Wake::Ping) => {}
                     Some(Wake::News(news)) => local.hear(news),
