@@ -11,7 +11,6 @@ use crate::support::peer::{load, resume};
 
 const OUT_OF_STEP: u16 = 4500;
 const NO_SUCH_SESSION: u16 = 4404;
-const OVER: u16 = 4410;
 
 /// A server that had copies of all, then has writes to itself.
 async fn start() -> (Watched, Replicas) {
@@ -92,7 +91,7 @@ async fn a_resume_that_a_failover_lost_is_made_again_and_a_session_that_it_lost_
     assert_eq!(welcome["next"], 2);
     send_until_stored(&mut again, 2).await;
     hears(&mut b, 2).await;
-    assert_eq!(alone.end().await, OVER);
+    assert_eq!(alone.end().await, NO_SUCH_SESSION);
     assert_eq!(
         replicas.at(0, &lost).refusal("a", resume(1, 2, 0)).await,
         NO_SUCH_SESSION
