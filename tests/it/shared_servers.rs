@@ -1,7 +1,10 @@
 //! Replicas whose Redis changes under them: a master dies, or is superseded, and a copy takes over; the slots of a
 //! Cluster move. What was acknowledged and had a copy arrives once and in order; what had none is never missed silently.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 
@@ -23,6 +26,10 @@ mod lost;
 const SESSIONS: usize = 6;
 /// Messages that each session hears before something happens, and afterwards.
 const SOME: usize = 10;
+
+/// How long Sentinels may take: some elections in which their votes split.
+const ELECTIONS: Duration = Duration::from_secs(300);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Two replicas, and an instance of both.
 struct Replicas {
@@ -126,9 +133,16 @@ async fn die(watched: &mut Watched) {
     moved(watched).await;
 }
 
-/// Waits until Sentinels name another master.
+/// Waits until Sentinels name another master. When their votes split, they vote again after twelve seconds.
 async fn moved(watched: &Watched) {
-    until("another master", async || watched.has_moved()).await;
+    let moved = async || loop {
+        if watched.has_moved() {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    let waited = tokio::time::timeout(ELECTIONS, moved()).await;
+    assert!(waited.is_ok(), "no other master");
 }
 
 /// Two peers, one at each replica.
@@ -152,7 +166,7 @@ async fn send_until_stored(peer: &mut Peer, n: u64) {
             }
         }
         // No sooner than it was asked for.
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
