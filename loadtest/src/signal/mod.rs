@@ -51,7 +51,13 @@ pub(crate) async fn run(part: Part) -> anyhow::Result<()> {
 /// A relay, and the secret that signs its instances' keys.
 async fn start_relay(directory: &Path) -> anyhow::Result<(RelayProcess, String)> {
     let secret = instance::random_secret();
-    let environment = [("RELAY_ENROLLMENT_SECRET".to_owned(), secret.clone())];
+    let environment = [
+        ("RELAY_ENROLLMENT_SECRET", secret.as_str()),
+        // All of it comes from one address, and how much is the caller's choice.
+        ("RELAY_CONNECTIONS", "100000"),
+        ("RELAY_SIGNAL_SOCKETS_PER_ADDRESS", "60000"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let relay = RelayProcess::start(&environment, directory).await?;
     Ok((relay, secret))
 }
@@ -60,6 +66,8 @@ async fn start_relay(directory: &Path) -> anyhow::Result<(RelayProcess, String)>
 fn check_descriptors(sockets: u64) -> anyhow::Result<()> {
     // The relay keeps 512 for other things than public connections; the rest is files and pipes.
     const SPARE: u64 = 600;
+    // It lets signaling have six tenths of its connections.
+    let connections = sockets * 10 / 6;
     let limits = std::fs::read_to_string("/proc/self/limits")?;
     let line = limits.lines().find(|line| line.starts_with("Max open files"));
     let soft = line.and_then(|line| line.split_whitespace().nth(3));
@@ -67,11 +75,11 @@ fn check_descriptors(sockets: u64) -> anyhow::Result<()> {
         .context("no limit of open files")?
         .parse()
         .unwrap_or(u64::MAX);
-    if soft < sockets + SPARE {
+    if soft < connections + SPARE {
         bail!(
             "{soft} files may be open and {} are needed: `ulimit -n {}`",
-            sockets + SPARE,
-            (sockets + SPARE).next_power_of_two()
+            connections + SPARE,
+            (connections + SPARE).next_power_of_two()
         );
     }
     Ok(())
