@@ -4,10 +4,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use sovereign_relay_client::{
     protocol::signal::frame::Opaque,
-    signal::{
-        connection::{Connection, Sender},
-        event::ConnectionEvent,
-    },
+    signal::connection::{Connection, Sender},
 };
 use tokio::time::timeout;
 
@@ -18,6 +15,7 @@ use crate::support::{
     peer::{load, resume},
     relay::{Relay, RelayOptions},
     sessions::Made,
+    talk::next_message,
     until,
 };
 
@@ -138,21 +136,5 @@ async fn hear_all(mut connection: Connection) -> Vec<String> {
             return heard;
         }
         heard.push(content.expose().to_owned());
-    }
-}
-
-/// The next message. Whoever knows that the network is back doesn't wait after an interruption.
-async fn next_message(connection: &mut Connection) -> Opaque {
-    loop {
-        match connection.next().await.expect("not the end") {
-            ConnectionEvent::Message { content, .. } => return content,
-            ConnectionEvent::Interrupted { .. } => connection.sender().wake(),
-            ConnectionEvent::Ended(ended) => panic!("ended: {ended}"),
-            ConnectionEvent::Connected { .. }
-            | ConnectionEvent::Peer(_)
-            | ConnectionEvent::IceServers { .. }
-            | ConnectionEvent::Delayed { .. }
-            | ConnectionEvent::Stale => {}
-        }
     }
 }

@@ -56,7 +56,7 @@ async fn hear_all(mut connection: Connection, heard: &AtomicUsize) -> Vec<String
 }
 
 /// The next message. Whoever knows that the way is open again doesn't wait after an interruption.
-async fn next_message(connection: &mut Connection) -> Opaque {
+pub async fn next_message(connection: &mut Connection) -> Opaque {
     loop {
         match connection.next().await.expect("not the end") {
             ConnectionEvent::Message { content, .. } => return content,
