@@ -1,0 +1,1 @@
+//! `sovereign-device` for Swift and Kotlin, through UniFFI.
