@@ -97,7 +97,24 @@ need_programs() {
   need_program faketime faketime replicas https://github.com/wolfcw/libfaketime
   need_program docker-compose docker-compose deploy/docker-compose.yml https://docs.docker.com/compose
   need_program systemd-analyze systemd deploy/sovereign-relay.service https://systemd.io
+  need_program java default-jdk-headless "the sealed payload in Java" https://openjdk.org
+  need_python_cryptography
 }
+
+# The sealed payload is made and opened in Python, too.
+need_python_cryptography() {
+  if ! find_python_cryptography && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    step "installing python3-cryptography" install_package python3-cryptography
+  fi
+  if ! find_python_cryptography; then
+    echo "Python with its library cryptography is needed for the sealed payload; see https://cryptography.io" >&2
+    exit 1
+  fi
+}
+
+find_python_cryptography() {
+  python3 -c "import cryptography" || /usr/bin/python3 -c "import cryptography"
+} 2>/dev/null
 
 # One more has two tabs of a real browser connect.
 need_browser() {

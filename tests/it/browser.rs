@@ -10,9 +10,8 @@ use tokio::{
     time::timeout,
 };
 
-use crate::support::{DEADLINE, log::Log, relay::Relay};
+use crate::support::{DEADLINE, log::Log, programs::browser, relay::Relay};
 
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// For people to look at.
 const PICTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/pictures");
 
@@ -46,15 +45,6 @@ impl Playground {
             _process: process,
         }
     }
-}
-
-fn browser() -> std::path::PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path);
-    let mut found = folders.flat_map(|folder| BROWSERS.map(|name| folder.join(name)));
-    found
-        .find(|candidate| candidate.is_file())
-        .expect("Chromium is needed for this test: scripts/test installs Debian's")
 }
 
 /// What the tabs held and sent.

@@ -27,6 +27,7 @@ mod deploy;
 mod enrollment;
 mod error_codes;
 mod hang_ups;
+mod interoperability;
 mod life;
 mod limits;
 mod load;

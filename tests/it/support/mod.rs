@@ -12,6 +12,7 @@ pub mod in_process;
 pub mod log;
 pub mod peer;
 pub mod place;
+pub mod programs;
 pub mod raw;
 #[path = "../../../src/store/redis/kit.rs"]
 #[allow(dead_code, reason = "frozen clocks are for the store's own tests")]
