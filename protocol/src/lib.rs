@@ -6,8 +6,9 @@
 //! Where to look: [`push`] (one notification and its answer), [`enroll`] (instances and their keys),
 //! [`error`] (stable codes), [`token`] (shapes of device tokens), [`envelope`] (what the providers are sent),
 //! [`seal`] (the sealed payload that only the device can open), [`signal`] (signaling sessions and their frames),
-//! [`limits`] (every number, with its reason).
+//! [`limits`] (every number, with its reason), [`address`] (what is the public internet's).
 
+pub mod address;
 pub mod batch;
 pub mod capabilities;
 pub mod enroll;
