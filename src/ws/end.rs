@@ -108,7 +108,7 @@ async fn flush(socket: &mut Socket) -> io::Result<()> {
 async fn closed_by_client(socket: &mut Socket) -> io::Result<()> {
     loop {
         match socket.next() {
-            Ok(Some(Input::Close)) | Err(_) => return Ok(()),
+            Ok(Some(Input::Close | Input::Cut)) | Err(_) => return Ok(()),
             Ok(Some(_)) => {}
             Ok(None) => {
                 socket.readable().await?;

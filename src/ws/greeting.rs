@@ -36,6 +36,7 @@ pub(super) async fn greet(socket: &mut Socket) -> Result<Hello, End> {
             }
             Some(Input::Pong) => {}
             Some(Input::Close) => return Err(End::ByClient),
+            Some(Input::Cut) => return Err(End::Lost),
             None => {
                 socket.readable().await?;
                 socket.fill()?;

@@ -62,6 +62,8 @@ pub(super) enum Input {
     Pong,
     /// The client ends the connection.
     Close,
+    /// A proxy ends it, and tells the client itself.
+    Cut,
 }
 
 /// What one attempt to write came to.
@@ -127,6 +129,9 @@ impl Socket {
     /// The next message in what was read; `None` needs more bytes.
     pub(super) fn next(&mut self) -> Result<Option<Input>, CloseCode> {
         loop {
+            if is_proxys_close(&self.input) {
+                return Ok(Some(Input::Cut));
+            }
             let decoded = self
                 .codec
                 .decode(&mut self.input)
@@ -284,6 +289,12 @@ fn frame_bytes(bytes: &[u8]) -> usize {
         [_, length, ..] => usize::from(length) + 2,
         [_] | [] => 1,
     }
+}
+
+/// A close without a mask. No client's is (RFC 6455, 5.1), but Caddy before 2.7 sends it to both sides when it gets another
+/// configuration. A code of ours in answer can overtake its 1001, and 1002 would be the client's last word.
+fn is_proxys_close(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x88, length, ..] if length & 0x80 == 0)
 }
 
 fn code_of(error: &ProtocolError) -> CloseCode {

@@ -39,6 +39,7 @@ impl Connection<'_> {
                 }
                 Input::Pong => {}
                 Input::Close => return Err(End::ByClient),
+                Input::Cut => return Err(End::Lost),
             }
         }
         // The rest is not read: that it doesn't come is not the client's doing.

@@ -128,6 +128,18 @@ async fn bytes_that_are_no_frames_close_the_socket() {
     }
 }
 
+/// As Caddy before 2.7 sends it when its configuration changes, to the client as well: no code of ours may overtake it.
+#[actix_web::test]
+async fn a_proxys_close_is_answered_with_nothing_and_the_client_resumes() {
+    let kit = Kit::start().await;
+    let session = kit.session().await;
+    let (mut peer, _) = kit.join(session, "a", load(1)).await;
+    raw(&mut peer).write_all(&[0x88, 2, 0x03, 0xe9]).await.unwrap();
+    assert_eq!(peer.end().await, Ended::Cut);
+    let (_, welcome) = kit.join(session, "a", resume(1, 2, 0)).await;
+    assert_eq!(welcome["gen"], 1);
+}
+
 #[actix_web::test]
 async fn a_frame_that_declares_gigabytes_is_cut_at_the_limit() {
     let kit = Kit::start().await;
