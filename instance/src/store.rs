@@ -1,0 +1,84 @@
+//! What the instance remembers: devices, browsers, keys at relays, what is still to be sent, what became of it.
+//!
+//! Called by the routes, the fan-out and the relay's keeper. One set of queries for SQLite and PostgreSQL, since both
+//! know `$1`, `RETURNING` and `ON CONFLICT`; where they differ, `dialect.rs` says how.
+//!
+//! Times are whole Unix seconds and come from the caller. What a call has acknowledged survives `kill -9`: each write
+//! is one transaction, on the disk before the call returns. Device tokens, endpoints, keys and sealed payloads leave
+//! as [`Redacted`](sovereign_relay_protocol::redacted::Redacted), and the delivery log has no place for them.
+
+mod connect;
+mod delivery_log;
+mod devices;
+mod dialect;
+mod error;
+mod outbox;
+mod relays;
+mod row;
+mod settings;
+mod sql;
+mod subscriptions;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use sqlx::{Any, AnyPool, Transaction};
+use uuid::Uuid;
+
+use self::dialect::Dialect;
+pub use self::{
+    delivery_log::{LogEntry, Outcome, PER_USER, RETENTION_SECONDS, Reason},
+    devices::{Device, NewDevice},
+    error::StoreError,
+    outbox::{Channel, Claim, OUTBOX_ROWS, OutboxCounts, OutboxRow, Settled},
+    relays::{RelayRow, RelayState},
+    subscriptions::{NewSubscription, Subscription},
+};
+use crate::user::User;
+
+/// The database. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pool: AnyPool,
+    dialect: Dialect,
+}
+
+/// What became of a registration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Registered {
+    /// It is there, under this id.
+    As(Uuid),
+    /// Refused: the user has as many as the limit allows.
+    Full,
+}
+
+impl Store {
+    /// Opens `sqlite:path`, whose file is made if it is missing, or `postgres://...`, and brings its tables up to date.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        connect::connect(url).await
+    }
+
+    /// Removes all that is kept of a user: call it when the account is deleted.
+    pub async fn forget_user(&self, user: &User) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        outbox::drop_user(self.dialect, &mut transaction, user).await?;
+        for delete in [
+            "DELETE FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2",
+            "DELETE FROM push_subscriptions WHERE tenant_id = $1 AND user_id = $2",
+            "DELETE FROM push_delivery_log WHERE tenant_id = $1 AND user_id = $2",
+        ] {
+            let delete = sqlx::query(delete).bind(&user.tenant).bind(&user.id);
+            delete.execute(&mut *transaction).await?;
+        }
+        Ok(transaction.commit().await?)
+    }
+
+    /// Gives the connections back, after what runs has ended.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// A transaction that is going to write.
+    async fn begin(&self) -> Result<Transaction<'static, Any>, StoreError> {
+        Ok(self.pool.begin_with(self.dialect.begin()).await?)
+    }
+}

@@ -1,0 +1,205 @@
+//! Native devices: table `push_device_tokens`.
+//!
+//! A token is an installed app, and belongs to whoever registered it last: on a shared phone that is the second user.
+//! What was still to be sent to it for the first one is dropped in the same transaction, as it would be shown to the
+//! wrong person.
+
+use sovereign_relay_protocol::{platform::Platform, redacted::Redacted};
+use sqlx::any::AnyRow;
+use uuid::Uuid;
+
+use super::{
+    Registered, Store, StoreError, outbox,
+    row::{self, Unreadable},
+    sql::{CHUNK, integer, statement, tuples},
+};
+use crate::{entropy, user::User};
+
+const TABLE: &str = "push_device_tokens";
+
+/// A registered device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Device {
+    /// Row's id, which the user's other devices see.
+    pub id: Uuid,
+    /// Whose.
+    pub user: User,
+    /// Which provider.
+    pub platform: Platform,
+    /// The provider's address of it.
+    pub token: Redacted,
+    /// What is sent to it is sealed for this key.
+    pub public_key: String,
+    /// The relay it was registered with, which may have ceased to be the instance's relay since.
+    pub relay_url: String,
+    /// When this user registered it, with this key.
+    pub created_at: u64,
+    /// When something was last delivered to it.
+    pub last_used_at: Option<u64>,
+}
+
+/// A device to register.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewDevice {
+    /// Whose.
+    pub user: User,
+    /// Which provider.
+    pub platform: Platform,
+    /// The provider's address of it.
+    pub token: Redacted,
+    /// Checked by the caller to be a P-256 point.
+    pub public_key: String,
+    /// The relay that the instance uses now.
+    pub relay_url: String,
+}
+
+impl Store {
+    /// Registers a device, or moves its token to this user, key and relay. A user has `limit` devices at most.
+    pub async fn register_device(
+        &self,
+        device: &NewDevice,
+        limit: u32,
+        now: u64,
+    ) -> Result<Registered, StoreError> {
+        let mut transaction = self.begin().await?;
+        self.dialect.lock_user(&mut transaction, &device.user).await?;
+        let others: i64 = sqlx::query_scalar(
+            "SELECT COUNT(*) FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2 AND device_token <> $3",
+        )
+        .bind(&device.user.tenant)
+        .bind(&device.user.id)
+        .bind(device.token.expose())
+        .fetch_one(&mut *transaction)
+        .await?;
+        if others >= i64::from(limit) {
+            return Ok(Registered::Full);
+        }
+        let id: String = sqlx::query_scalar(
+            "INSERT INTO push_device_tokens \
+             (id, tenant_id, user_id, platform, device_token, public_key, relay_url, created_at, last_used_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL) \
+             ON CONFLICT (device_token) DO UPDATE SET \
+             tenant_id = excluded.tenant_id, user_id = excluded.user_id, platform = excluded.platform, \
+             public_key = excluded.public_key, relay_url = excluded.relay_url, created_at = excluded.created_at, \
+             last_used_at = NULL RETURNING id",
+        )
+        .bind(entropy::uuid().to_string())
+        .bind(&device.user.tenant)
+        .bind(&device.user.id)
+        .bind(device.platform.as_str())
+        .bind(device.token.expose())
+        .bind(&device.public_key)
+        .bind(&device.relay_url)
+        .bind(integer(now))
+        .fetch_one(&mut *transaction)
+        .await?;
+        let owner = (&device.user, device.public_key.as_str());
+        outbox::drop_unless(self.dialect, &mut transaction, &id, owner).await?;
+        transaction.commit().await?;
+        Ok(Registered::As(Uuid::parse_str(&id).unwrap_or_default()))
+    }
+
+    /// All of a user's devices, the first registered first.
+    pub async fn devices_of(&self, user: &User) -> Result<Vec<Device>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT id, tenant_id, user_id, platform, device_token, public_key, relay_url, created_at, last_used_at \
+             FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2 ORDER BY created_at, id",
+        )
+        .bind(&user.tenant)
+        .bind(&user.id)
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(row::readable(TABLE, &rows, device))
+    }
+
+    /// Signs a device out. Nothing that waits for it is sent any more. Whether this user had it.
+    pub async fn remove_device(&self, user: &User, id: Uuid) -> Result<bool, StoreError> {
+        let mut transaction = self.begin().await?;
+        let removed =
+            sqlx::query("DELETE FROM push_device_tokens WHERE id = $1 AND tenant_id = $2 AND user_id = $3")
+                .bind(id.to_string())
+                .bind(&user.tenant)
+                .bind(&user.id)
+                .execute(&mut *transaction)
+                .await?;
+        let removed = removed.rows_affected() > 0;
+        if removed {
+            outbox::drop_target(self.dialect, &mut transaction, &[id.to_string()]).await?;
+        }
+        transaction.commit().await?;
+        Ok(removed)
+    }
+
+    /// Removes a device whose token its provider has called invalid since `invalid_since`, but only the registration
+    /// as it was read before sending, and only when it is older: a token that was registered again meanwhile is good.
+    /// Both times are rounded down, so the same second proves nothing and keeps it. Whether it is gone by this call.
+    pub async fn prune_device(&self, read: &Device, invalid_since: u64) -> Result<bool, StoreError> {
+        self.prune_device_as(read.id, read.created_at, &read.public_key, invalid_since)
+            .await
+    }
+
+    /// [`Store::prune_device`] for what a row of the outbox remembers of the device.
+    pub async fn prune_device_as(
+        &self,
+        id: Uuid,
+        created_at: u64,
+        public_key: &str,
+        invalid_since: u64,
+    ) -> Result<bool, StoreError> {
+        let pruned = sqlx::query(
+            "DELETE FROM push_device_tokens \
+             WHERE id = $1 AND created_at = $2 AND public_key = $3 AND created_at < $4",
+        )
+        .bind(id.to_string())
+        .bind(integer(created_at))
+        .bind(public_key)
+        .bind(integer(invalid_since))
+        .execute(&self.pool)
+        .await?;
+        Ok(pruned.rows_affected() > 0)
+    }
+
+    /// Notes deliveries, given the id and `created_at` of each device as it was read.
+    pub async fn devices_used(&self, used: &[(Uuid, u64)], now: u64) -> Result<(), StoreError> {
+        self.used(TABLE, used, now).await
+    }
+
+    pub(super) async fn used(
+        &self,
+        table: &'static str,
+        used: &[(Uuid, u64)],
+        now: u64,
+    ) -> Result<(), StoreError> {
+        // Whoever has a row locked is noting the same, or is replacing it.
+        let lock = match self.dialect.skip_locked() {
+            "" => String::new(),
+            lock => lock.replace("UPDATE", &format!("UPDATE OF {table}")),
+        };
+        for chunk in used.chunks(CHUNK) {
+            let update = statement(format!(
+                "UPDATE {table} SET last_used_at = $1 WHERE id IN (SELECT {table}.id FROM {table} \
+                 JOIN (VALUES {}) AS used ON id = used.column1 AND created_at = used.column2{lock})",
+                tuples(1, chunk.len(), 2),
+            ));
+            let mut update = sqlx::query(update).bind(integer(now));
+            for (id, created_at) in chunk {
+                update = update.bind(id.to_string()).bind(integer(*created_at));
+            }
+            update.execute(&self.pool).await?;
+        }
+        Ok(())
+    }
+}
+
+fn device(row: &AnyRow) -> Result<Device, Unreadable> {
+    Ok(Device {
+        id: row::id(row, "id")?,
+        user: row::user(row)?,
+        platform: row::parsed(row, "platform", Platform::parse)?,
+        token: row::redacted(row, "device_token")?,
+        public_key: row::text(row, "public_key")?,
+        relay_url: row::text(row, "relay_url")?,
+        created_at: row::number(row, "created_at")?,
+        last_used_at: row::optional_number(row, "last_used_at")?,
+    })
+}
