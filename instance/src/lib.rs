@@ -3,8 +3,12 @@
 //! - [`store`]: who is registered, what is still to be sent, what became of it. SQLite or PostgreSQL.
 //! - [`config`]: which relay, if any.
 
+mod backoff;
 pub mod clock;
 pub mod config;
 mod entropy;
+pub mod fan_out;
+pub mod notification;
+pub mod relay;
 pub mod store;
 pub mod user;

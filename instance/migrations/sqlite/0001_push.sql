@@ -29,6 +29,7 @@ CREATE TABLE push_relays (
     relay_url TEXT NOT NULL PRIMARY KEY,
     instance_id TEXT,
     instance_key TEXT,
+    previous_key TEXT,
     state TEXT NOT NULL,
     enrolled_at INTEGER,
     attempts INTEGER NOT NULL,
@@ -59,6 +60,7 @@ CREATE TABLE push_outbox (
 );
 CREATE INDEX push_outbox_due ON push_outbox (next_attempt_at, leased_until);
 CREATE INDEX push_outbox_expiring ON push_outbox (ttl_until);
+CREATE INDEX push_outbox_of_notification ON push_outbox (notification_id);
 CREATE INDEX push_outbox_of_target ON push_outbox (target_id);
 CREATE INDEX push_outbox_of_user ON push_outbox (tenant_id, user_id);
 

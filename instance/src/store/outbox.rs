@@ -14,6 +14,7 @@
 //! ```
 
 mod columns;
+mod lanes;
 
 use sovereign_relay_protocol::{
     platform::{Platform, Priority},
@@ -22,6 +23,7 @@ use sovereign_relay_protocol::{
 use sqlx::{Any, Row as _, Transaction};
 use uuid::Uuid;
 
+pub use self::lanes::Lane;
 use self::columns::{COLUMNS, WIDTH, bind, read};
 use super::{
     LogEntry, Outcome, Store, StoreError, delivery_log,
@@ -70,7 +72,8 @@ pub struct OutboxRow {
     pub ttl_until: u64,
     /// Times it was taken to be sent.
     pub attempts: u32,
-    /// When it was first taken.
+    /// When it was taken for the first of the attempts that the relay may remember. A repeat under the same key must
+    /// ask for the same time to live, which is counted from here.
     pub first_attempt_at: Option<u64>,
     /// When it is due.
     pub next_attempt_at: u64,
@@ -129,6 +132,8 @@ pub enum Settled {
     Retry {
         /// Unix seconds.
         at: u64,
+        /// Whether nobody out there remembers the attempt: the next one then counts as the first.
+        forgotten: bool,
     },
 }
 
@@ -313,7 +318,7 @@ async fn settle_chunk(
     for (claim, settled) in chunk {
         match settled {
             Settled::Done => done.push(claim.id),
-            Settled::Retry { at } => again.push((claim, *at)),
+            Settled::Retry { at, forgotten } => again.push((claim, *at, *forgotten)),
         }
     }
     if !done.is_empty() {
@@ -324,15 +329,17 @@ async fn settle_chunk(
     }
     if !again.is_empty() {
         let update = statement(format!(
-            "UPDATE push_outbox SET next_attempt_at = again.column3, leased_until = 0 \
+            "UPDATE push_outbox SET next_attempt_at = again.column3, leased_until = 0, \
+             first_attempt_at = CASE WHEN again.column4 = 1 THEN NULL ELSE first_attempt_at END \
              FROM (VALUES {}) AS again WHERE id = again.column1 AND leased_until = again.column2",
-            tuples(0, again.len(), 3)
+            tuples(0, again.len(), 4)
         ));
-        let update = again.iter().fold(sqlx::query(update), |update, (claim, at)| {
+        let update = again.iter().fold(sqlx::query(update), |update, (claim, at, forgotten)| {
             update
                 .bind(claim.id.to_string())
                 .bind(integer(claim.leased_until))
                 .bind(integer(*at))
+                .bind(i64::from(*forgotten))
         });
         update.execute(&mut **transaction).await?;
     }

@@ -20,6 +20,8 @@ pub struct RelayRow {
     pub instance_id: Option<String>,
     /// The key, once enrolled.
     pub instance_key: Option<Redacted>,
+    /// The key before a rotation, until the new one has worked.
+    pub previous_key: Option<Redacted>,
     /// How things stand.
     pub state: RelayState,
     /// When the key was given.
@@ -83,11 +85,12 @@ impl Store {
         self.write_relay(relay, "", None).await.map(|_| ())
     }
 
-    /// Keeps `relay` if the key there is still `read`: of two processes that enroll at once, the second learns that the
-    /// first has done it. Whether it was kept; if not, read again.
-    pub async fn replace_relay(&self, relay: &RelayRow, read: Option<&Redacted>) -> Result<bool, StoreError> {
-        let unchanged = "WHERE COALESCE(push_relays.instance_key, '') = $9";
-        let read = read.map_or("", Redacted::expose);
+    /// Keeps `relay` if key and attempts there are still those that were `read`: of two processes that enroll at once,
+    /// the second learns that the first has done it. Whether it was kept; if not, read again.
+    pub async fn replace_relay(&self, relay: &RelayRow, read: Option<&RelayRow>) -> Result<bool, StoreError> {
+        let unchanged = "WHERE COALESCE(push_relays.instance_key, '') = $10 AND push_relays.attempts = $11";
+        let key = read.and_then(|read| read.instance_key.as_ref());
+        let read = (key.map_or("", Redacted::expose), read.map_or(0, |read| read.attempts));
         self.write_relay(relay, unchanged, Some(read)).await
     }
 
@@ -95,27 +98,28 @@ impl Store {
         &self,
         relay: &RelayRow,
         condition: &'static str,
-        read: Option<&str>,
+        read: Option<(&str, u32)>,
     ) -> Result<bool, StoreError> {
         let write = super::sql::statement(format!(
             "INSERT INTO push_relays \
-             (relay_url, instance_id, instance_key, state, enrolled_at, attempts, next_attempt_at, note) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+             (relay_url, instance_id, instance_key, previous_key, state, enrolled_at, attempts, next_attempt_at, note) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
              ON CONFLICT (relay_url) DO UPDATE SET instance_id = excluded.instance_id, \
-             instance_key = excluded.instance_key, state = excluded.state, enrolled_at = excluded.enrolled_at, \
-             attempts = excluded.attempts, next_attempt_at = excluded.next_attempt_at, note = excluded.note {condition}"
+             instance_key = excluded.instance_key, previous_key = excluded.previous_key, state = excluded.state, \
+             enrolled_at = excluded.enrolled_at, attempts = excluded.attempts, next_attempt_at = excluded.next_attempt_at, note = excluded.note {condition}"
         ));
         let mut write = sqlx::query(write)
             .bind(&relay.relay_url)
             .bind(relay.instance_id.as_deref())
             .bind(relay.instance_key.as_ref().map(Redacted::expose))
+            .bind(relay.previous_key.as_ref().map(Redacted::expose))
             .bind(relay.state.as_str())
             .bind(relay.enrolled_at.map(integer))
             .bind(i64::from(relay.attempts))
             .bind(integer(relay.next_attempt_at))
             .bind(&relay.note);
-        if let Some(read) = read {
-            write = write.bind(read);
+        if let Some((key, attempts)) = read {
+            write = write.bind(key).bind(i64::from(attempts));
         }
         Ok(write.execute(&self.pool).await?.rows_affected() > 0)
     }
@@ -126,6 +130,7 @@ fn relay(row: &AnyRow) -> Result<RelayRow, Unreadable> {
         relay_url: row::text(row, "relay_url")?,
         instance_id: row::optional_text(row, "instance_id")?,
         instance_key: row::optional_text(row, "instance_key")?.map(Redacted::new),
+        previous_key: row::optional_text(row, "previous_key")?.map(Redacted::new),
         state: row::parsed(row, "state", RelayState::parse)?,
         enrolled_at: row::optional_number(row, "enrolled_at")?,
         attempts: row::small(row, "attempts")?,

@@ -1,0 +1,2 @@
+//! wip
+pub(crate) mod verdict;

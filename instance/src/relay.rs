@@ -1,0 +1,408 @@
+//! The relays of this instance: which one a registration gets, and a key that works at each.
+//!
+//! Called by the registration routes ([`Relays::current`]), the fan-out and the signaling helper
+//! ([`Relays::instance`], [`Relays::refused`], [`Relays::worked`]) and the admin ([`Relays::status`],
+//! [`Relays::rotate`], [`Relays::resume`]).
+//!
+//! ```text
+//! instance(url): row of push_relays -> state::Enrollment::need -> the key | enroll | wait | stop
+//! ```
+//!
+//! Keys are in the store alone and are read for each use, so that all processes on one database use the same one. A
+//! change is written only where the row is still as it was read: of two that enroll at once, one key is kept.
+
+mod record;
+pub(crate) mod state;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use sovereign_relay_client::{
+    http::{
+        Instance, InstanceKey, Relay,
+        error::{CallError, Refusal, SetupError},
+    },
+    protocol::{enroll::EnrollRequest, error::ErrorCode, redacted::Redacted},
+    trust::Trust,
+};
+use thiserror::Error;
+use tracing::{error, info, warn};
+
+use self::state::{Credential, Enrollment, Need};
+use crate::{
+    clock::Clock,
+    config::RelayChoice,
+    entropy::random_bytes,
+    store::{RelayRow, RelayState, Store, StoreError},
+};
+
+/// Relays whose connections are kept. An operator changes the relay a few times in the life of an instance.
+const KEPT_RELAYS: usize = 64;
+/// Looks at the row before giving up for the moment: each one but the last was outrun by another process.
+const LOOKS: usize = 4;
+/// How often a relay that is off or has revoked this instance is looked at again, in seconds.
+const STOPPED_SECONDS: u64 = 300;
+
+/// What this instance tells a relay when it enrolls.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// What it calls itself.
+    pub name: Option<Redacted>,
+    /// Its operator's mail address.
+    pub contact: Option<Redacted>,
+    /// For a relay that enrolls by invitation only.
+    pub invite: Option<Redacted>,
+}
+
+/// All relays that this instance uses or has used.
+pub struct Relays {
+    store: Store,
+    choice: RelayChoice,
+    trust: Trust,
+    identity: Identity,
+    clock: Clock,
+    kept: Mutex<HashMap<String, Arc<Kept>>>,
+}
+
+/// A relay's connections, and the right to enroll there.
+struct Kept {
+    relay: Relay,
+    enrolling: tokio::sync::Mutex<()>,
+}
+
+/// A relay and the key to use.
+pub struct Keyed {
+    /// For the calls.
+    pub instance: Instance,
+    key: InstanceKey,
+    unproven: bool,
+}
+
+/// There is no key to use.
+#[derive(Debug, Error)]
+pub enum RelayUnavailable {
+    /// The operator has turned the relay off.
+    #[error("the relay is turned off")]
+    Off,
+    /// The relay did not enroll this instance, or refuses its keys.
+    #[error("the relay is tried again later")]
+    BackingOff {
+        /// Unix seconds.
+        until: u64,
+    },
+    /// The relay has withdrawn this instance. The admin has to decide.
+    #[error("the relay has revoked this instance")]
+    Revoked,
+    /// Its address is none that a key may be sent to.
+    #[error("the relay's address can't be used: {0}")]
+    Address(#[from] SetupError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A key could not be rotated. The old one goes on working.
+#[derive(Debug, Error)]
+pub enum RotateError {
+    /// There is none.
+    #[error(transparent)]
+    Unavailable(#[from] RelayUnavailable),
+    /// The relay.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// Another process has changed it meanwhile.
+    #[error("another process has changed the key meanwhile")]
+    Outrun,
+}
+
+/// How this instance stands with a relay, for the admin.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RelayStatus {
+    /// The relay's address.
+    pub relay_url: String,
+    /// Whether new registrations get it.
+    pub current: bool,
+    /// Who this instance is there.
+    pub instance_id: Option<String>,
+    /// How it stands.
+    pub state: RelayState,
+    /// When the key was given, in Unix seconds.
+    pub enrolled_at: Option<u64>,
+    /// When the next enrollment may be, in Unix seconds; 0 where none is needed.
+    pub next_attempt_at: u64,
+    /// One sentence.
+    pub note: String,
+}
+
+impl Relays {
+    /// All relays, with `choice` for new registrations.
+    pub fn new(store: Store, choice: RelayChoice, trust: Trust, identity: Identity) -> Self {
+        Self {
+            store,
+            choice,
+            trust,
+            identity,
+            clock: Clock::system(),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// With another clock than the system's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The relay that new registrations get; `None` when it is off.
+    pub fn current(&self) -> Option<&str> {
+        self.choice.url()
+    }
+
+    /// Which certificates relays are believed by.
+    pub fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// The relay at `url` with a key, enrolling first where that is needed and allowed.
+    pub async fn instance(&self, url: &str) -> Result<Keyed, RelayUnavailable> {
+        if self.choice == RelayChoice::Off {
+            return Err(RelayUnavailable::Off);
+        }
+        let kept = self.kept(url)?;
+        for _ in 0..LOOKS {
+            let (_, state) = self.read(url).await?;
+            match state.need(self.clock.seconds()) {
+                Need::Use(Credential { key, .. }) => {
+                    return Ok(Keyed {
+                        instance: kept.relay.instance(key.clone()),
+                        key,
+                        unproven: state.is_unproven(),
+                    });
+                }
+                Need::Wait { until } => return Err(RelayUnavailable::BackingOff { until }),
+                Need::Stop => return Err(RelayUnavailable::Revoked),
+                Need::Enroll => self.enroll(url, &kept).await?,
+            }
+        }
+        let until = self.clock.seconds() + 1;
+        Err(RelayUnavailable::BackingOff { until })
+    }
+
+    /// The relay answered a call with that key in a way that shows it works.
+    pub async fn worked(&self, url: &str, keyed: &Keyed) -> Result<(), StoreError> {
+        if !keyed.unproven {
+            return Ok(());
+        }
+        let (row, state) = self.read(url).await?;
+        self.change(url, row.as_ref(), &state, &state.worked(&keyed.key), "")
+            .await
+            .map(|_| ())
+    }
+
+    /// The relay refused a call because of its key. [`Relays::instance`] then says what is left to do. Whether this
+    /// refusal was one of the key.
+    pub async fn refused(&self, url: &str, keyed: &Keyed, refusal: &Refusal) -> Result<bool, StoreError> {
+        let revoked = match refusal.code {
+            Some(ErrorCode::Unauthorized) => false,
+            Some(ErrorCode::Revoked) => true,
+            Some(_) | None => return Ok(false),
+        };
+        let (row, state) = self.read(url).await?;
+        let now = self.clock.seconds();
+        let (next, note) = if revoked {
+            let note = "the relay has revoked this instance: nothing is sent until an admin resumes it";
+            (state.revoked(&keyed.key), note)
+        } else {
+            let next = state.unauthorized(&keyed.key, now, draw());
+            (next, "the relay does not know this instance's key")
+        };
+        if self.change(url, row.as_ref(), &state, &next, note).await? {
+            if revoked {
+                error!(relay = url, "the relay has revoked this instance, pushes wait");
+            } else {
+                warn!(relay = url, "the relay does not know this instance's key");
+            }
+        }
+        Ok(true)
+    }
+
+    /// Asks for a new key. It is used from then on, and the old one kept until it has worked.
+    pub async fn rotate(&self, url: &str) -> Result<(), RotateError> {
+        let keyed = self.instance(url).await?;
+        let rotation = match keyed.instance.rotate(None).await {
+            Ok(rotation) => rotation,
+            Err(CallError::Refused(refusal)) => {
+                self.refused(url, &keyed, &refusal)
+                    .await
+                    .map_err(RelayUnavailable::from)?;
+                return Err(CallError::Refused(refusal).into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let (row, state) = self.read(url).await.map_err(RelayUnavailable::from)?;
+        let next = state.rotated(
+            &keyed.key,
+            Credential {
+                instance_id: rotation.instance_id,
+                key: rotation.instance_key,
+            },
+        );
+        let kept = self.change(url, row.as_ref(), &state, &next, "").await;
+        if !kept.map_err(RelayUnavailable::from)? {
+            return Err(RotateError::Outrun);
+        }
+        info!(relay = url, "key rotated");
+        Ok(())
+    }
+
+    /// The admin wants to be enrolled again: after a revocation, or without waiting.
+    pub async fn resume(&self, url: &str) -> Result<(), StoreError> {
+        let (row, state) = self.read(url).await?;
+        self.change(url, row.as_ref(), &state, &state.resumed(), "")
+            .await
+            .map(|_| ())
+    }
+
+    /// How things stand with each relay.
+    pub async fn status(&self) -> Result<Vec<RelayStatus>, StoreError> {
+        let rows = self.store.relays().await?;
+        let status = |row: RelayRow| RelayStatus {
+            current: self.current() == Some(row.relay_url.as_str()),
+            relay_url: row.relay_url,
+            instance_id: row.instance_id,
+            state: row.state,
+            enrolled_at: row.enrolled_at,
+            next_attempt_at: row.next_attempt_at,
+            note: row.note,
+        };
+        Ok(rows.into_iter().map(status).collect())
+    }
+
+    async fn enroll(&self, url: &str, kept: &Kept) -> Result<(), StoreError> {
+        let _one_at_a_time = kept.enrolling.lock().await;
+        let (row, state) = self.read(url).await?;
+        let now = self.clock.seconds();
+        if state.need(now) != Need::Enroll {
+            return Ok(());
+        }
+        let claimed = state.claimed(now);
+        if !self
+            .change(url, row.as_ref(), &state, &claimed, "enrolling")
+            .await?
+        {
+            return Ok(());
+        }
+        let (next, note) = self.enrolled(url, kept, &claimed).await;
+        let row = record::row(url, row.as_ref(), &claimed, "", now);
+        self.change(url, Some(&row), &claimed, &next, note)
+            .await
+            .map(|_| ())
+    }
+
+    async fn enrolled(&self, url: &str, kept: &Kept, claimed: &Enrollment) -> (Enrollment, &'static str) {
+        let request = EnrollRequest {
+            name: self.identity.name.clone(),
+            contact: self.identity.contact.clone(),
+        };
+        match kept.relay.enroll(&request, self.identity.invite.as_ref()).await {
+            Ok(enrollment) => {
+                info!(relay = url, instance = %enrollment.instance_id, "enrolled");
+                let credential = Credential {
+                    instance_id: enrollment.instance_id,
+                    key: enrollment.instance_key,
+                };
+                (claimed.enrolled(credential), "")
+            }
+            Err(error) => {
+                warn!(relay = url, %error, "the relay did not enroll this instance");
+                let retry_after = error.retry_after().as_ref().map(Duration::as_secs);
+                let failed = claimed.failed(self.clock.seconds(), retry_after, draw());
+                (failed, not_enrolled(&error))
+            }
+        }
+    }
+
+    async fn read(&self, url: &str) -> Result<(Option<RelayRow>, Enrollment), StoreError> {
+        let row = self.store.relay(url).await?;
+        let state = record::enrollment(row.as_ref());
+        Ok((row, state))
+    }
+
+    /// Writes `next` unless another process has changed what was read, or there is no change.
+    async fn change(
+        &self,
+        url: &str,
+        read: Option<&RelayRow>,
+        state: &Enrollment,
+        next: &Enrollment,
+        note: &str,
+    ) -> Result<bool, StoreError> {
+        if state == next {
+            return Ok(false);
+        }
+        let row = record::row(url, read, next, note, self.clock.seconds());
+        self.store.replace_relay(&row, read).await
+    }
+
+    fn kept(&self, url: &str) -> Result<Arc<Kept>, SetupError> {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = all.get(url) {
+            return Ok(Arc::clone(kept));
+        }
+        let kept = Arc::new(Kept {
+            relay: Relay::new(url, &self.trust)?,
+            enrolling: tokio::sync::Mutex::default(),
+        });
+        if all.len() >= KEPT_RELAYS {
+            // What is in use has its own handle; the rest connects anew.
+            all.clear();
+        }
+        all.insert(url.to_owned(), Arc::clone(&kept));
+        Ok(kept)
+    }
+}
+
+impl RelayUnavailable {
+    /// When to look again, in Unix seconds.
+    pub(crate) fn until(&self, now: u64) -> u64 {
+        match self {
+            Self::BackingOff { until } => *until,
+            Self::Off | Self::Revoked | Self::Address(_) => now.saturating_add(STOPPED_SECONDS),
+            Self::Store(_) => now.saturating_add(1),
+        }
+    }
+
+    /// For the delivery log.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Off => "relay_off",
+            Self::BackingOff { .. } => "relay_not_enrolled",
+            Self::Revoked => "relay_revoked",
+            Self::Address(_) => "relay_address",
+            Self::Store(_) => "store",
+        }
+    }
+}
+
+/// Nothing of it comes from the relay: the admin's page shows it.
+fn not_enrolled(error: &CallError) -> &'static str {
+    match error {
+        CallError::NotSent(_) => "the relay could not be reached",
+        CallError::NoAnswer(_) => "the relay did not answer",
+        CallError::Unreadable(_) => "there is no relay at this address",
+        CallError::Refused(refusal) => match refusal.code {
+            Some(ErrorCode::EnrollmentClosed) => "the relay takes no new instances",
+            Some(ErrorCode::Unauthorized) => "the relay takes new instances by invitation only",
+            Some(ErrorCode::RateLimited) => "the relay takes no more instances from this address for now",
+            Some(_) | None => "the relay refused to enroll this instance",
+        },
+    }
+}
+
+fn draw() -> u64 {
+    u64::from_le_bytes(random_bytes())
+}

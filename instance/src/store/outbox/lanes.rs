@@ -1,0 +1,157 @@
+//! The outbox by lanes, so that what waits for one relay is in nobody else's way; and fan-outs of more rows than are
+//! held in memory at once.
+//!
+//! ```text
+//! stage (chunk by chunk) ──publish──> due, lane by lane     never published: drop_staged
+//! ```
+
+use sqlx::{Row as _, any::AnyRow};
+use uuid::Uuid;
+
+use super::{Channel, OutboxRow, Store, StoreError, TABLE, columns::COLUMNS, columns::read};
+use crate::store::{
+    row::{self, Unreadable},
+    sql::{integer, statement},
+};
+
+/// A lease that nothing but [`Store::publish`] ends.
+const STAGED: i64 = i64::MAX;
+
+/// What goes one way.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Lane {
+    /// To the relay at this address.
+    Relay(String),
+    /// To push services.
+    Web,
+}
+
+impl Lane {
+    fn channel(&self) -> Channel {
+        match self {
+            Self::Relay(_) => Channel::Relay,
+            Self::Web => Channel::Web,
+        }
+    }
+
+    fn relay_url(&self) -> &str {
+        match self {
+            Self::Relay(url) => url,
+            Self::Web => "",
+        }
+    }
+}
+
+impl OutboxRow {
+    /// Which way it goes.
+    pub fn lane(&self) -> Lane {
+        match self.channel {
+            Channel::Relay => Lane::Relay(self.relay_url.clone().unwrap_or_default()),
+            Channel::Web => Lane::Web,
+        }
+    }
+}
+
+impl Store {
+    /// Writes rows that nobody sends before [`Store::publish`].
+    pub async fn stage(&self, bound: u64, rows: &mut [OutboxRow], now: u64) -> Result<(), StoreError> {
+        for row in rows.iter_mut() {
+            row.leased_until = STAGED.unsigned_abs();
+            row.next_attempt_at = now;
+            row.attempts = 0;
+            row.first_attempt_at = None;
+        }
+        self.enqueue_up_to(bound, rows).await
+    }
+
+    /// All rows of a notification that were staged become due, in one step.
+    pub async fn publish(&self, notification_id: Uuid, now: u64) -> Result<u64, StoreError> {
+        let published = sqlx::query(
+            "UPDATE push_outbox SET leased_until = 0, next_attempt_at = $1 \
+             WHERE notification_id = $2 AND leased_until = $3",
+        )
+        .bind(integer(now))
+        .bind(notification_id.to_string())
+        .bind(STAGED)
+        .execute(&self.pool)
+        .await?;
+        Ok(published.rows_affected())
+    }
+
+    /// Removes what was staged before then and never published: whoever did it died, and its caller was told nothing.
+    pub async fn drop_staged(&self, before: u64) -> Result<u64, StoreError> {
+        let dropped = sqlx::query("DELETE FROM push_outbox WHERE leased_until = $1 AND next_attempt_at < $2")
+            .bind(STAGED)
+            .bind(integer(before))
+            .execute(&self.pool)
+            .await?;
+        Ok(dropped.rows_affected())
+    }
+
+    /// The lanes in which something is due.
+    pub async fn due_lanes(&self, now: u64) -> Result<Vec<Lane>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT DISTINCT channel, COALESCE(relay_url, '') AS relay_url FROM push_outbox \
+             WHERE next_attempt_at <= $1 AND leased_until <= $1 AND ttl_until > $1",
+        )
+        .bind(integer(now))
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(row::readable(TABLE, &rows, lane))
+    }
+
+    /// When the next row may be taken; `None` when nothing waits.
+    pub async fn next_due(&self) -> Result<Option<u64>, StoreError> {
+        let row = sqlx::query(
+            "SELECT MIN(CASE WHEN leased_until > next_attempt_at THEN leased_until ELSE next_attempt_at END) \
+             FROM push_outbox WHERE leased_until < $1",
+        )
+        .bind(STAGED)
+        .fetch_one(&self.pool)
+        .await?;
+        let due: Option<i64> = row.try_get(0)?;
+        Ok(due.and_then(|due| u64::try_from(due).ok()))
+    }
+
+    /// Takes up to `limit` rows of a lane, or of one notification in it, that are due, for `lease_seconds`; nobody else
+    /// gets them until then.
+    pub async fn claim_lane(
+        &self,
+        lane: &Lane,
+        notification_id: Option<Uuid>,
+        now: u64,
+        lease_seconds: u64,
+        limit: u32,
+    ) -> Result<Vec<OutboxRow>, StoreError> {
+        let of_notification = match notification_id {
+            Some(_) => " AND notification_id = $6",
+            None => "",
+        };
+        let claim = statement(format!(
+            "WITH due AS MATERIALIZED (\
+             SELECT id FROM push_outbox WHERE next_attempt_at <= $1 AND leased_until <= $1 AND ttl_until > $1 \
+             AND channel = $4 AND COALESCE(relay_url, '') = $5{of_notification} \
+             ORDER BY next_attempt_at LIMIT $3{}) \
+             UPDATE push_outbox SET attempts = attempts + 1, first_attempt_at = COALESCE(first_attempt_at, $1), \
+             next_attempt_at = $2, leased_until = $2 WHERE id IN (SELECT id FROM due) RETURNING {COLUMNS}",
+            self.dialect.skip_locked()
+        ));
+        let mut claim = sqlx::query(claim)
+            .bind(integer(now))
+            .bind(integer(now.saturating_add(lease_seconds)))
+            .bind(i64::from(limit))
+            .bind(lane.channel().as_str())
+            .bind(lane.relay_url());
+        if let Some(id) = notification_id {
+            claim = claim.bind(id.to_string());
+        }
+        Ok(row::readable(TABLE, &claim.fetch_all(&self.pool).await?, read))
+    }
+}
+
+fn lane(row: &AnyRow) -> Result<Lane, Unreadable> {
+    Ok(match row::parsed(row, "channel", Channel::parse)? {
+        Channel::Relay => Lane::Relay(row::text(row, "relay_url")?),
+        Channel::Web => Lane::Web,
+    })
+}
