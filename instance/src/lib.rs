@@ -1,6 +1,7 @@
 //! What a self-hosted instance embeds: device-token store, registration routes, encrypting fan-out.
 //!
 //! - [`store`]: who is registered, what is still to be sent, what became of it. SQLite or PostgreSQL.
+//! - [`web_push`]: sends to browsers.
 //! - [`config`]: which relay, if any.
 
 mod backoff;
@@ -12,3 +13,4 @@ pub mod notification;
 pub mod relay;
 pub mod store;
 pub mod user;
+pub mod web_push;
