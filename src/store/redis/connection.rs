@@ -1,18 +1,25 @@
 //! One connection to Redis, whatever its shape, made again whenever it is lost.
 //!
 //! ```text
-//!             connected, subscribed
+//!             connected, takes writes, subscribed
 //! connecting ----------------------> live ---> a call or a push says that it is broken, nothing was heard for 4 s, or
 //!                                                Sentinels name another master
 //!     ^  \-- failed: wait, at most 1 s                                 |
 //!     \----------------------------------------------------------------/
 //! ```
 //!
+//! A server counts as connected only once it has taken a write: one that loads its file, follows another or can't save
+//! would refuse all that is asked of it.
+//!
 //! Calls are never queued for a connection that is not there: they fail at once, and their callers know what to do.
 //! Everything goes over one multiplexed RESP3 connection (to each node of a Cluster), the subscription too: where it is
 //! lost, so are news, which [`Event::Connected`] says.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{
+    future::pending,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use futures_util::FutureExt as _;
 use redis::{
@@ -40,6 +47,8 @@ const CONNECT_TIME: Duration = Duration::from_secs(3);
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// A subscription on which nothing came for so long is dead: each replica publishes to itself every second.
 const SILENCE: Duration = Duration::from_secs(4);
+/// A key that never is: to delete it tells whether a server takes writes, also one whose memory is full.
+const PROBE: &str = "relay:probe";
 /// Calls under way at the same time on one connection; more wait for their turn, at most [`CALL_TIME`].
 const PIPELINE: usize = 1024;
 /// Events that were not taken yet. Beyond, the connection is made anew, and with it everything is read again.
@@ -66,10 +75,17 @@ pub(crate) enum Event {
 #[derive(Clone)]
 struct Live {
     wire: Wire,
-    broken: Arc<Notify>,
+    broken: Arc<Broken>,
     heard: Arc<Notify>,
     /// Which server Sentinels named.
     master: Option<ConnectionAddr>,
+}
+
+/// Says that a connection is no good any more, and why where a call has found out.
+#[derive(Default)]
+struct Broken {
+    found: Notify,
+    cause: OnceLock<String>,
 }
 
 #[derive(Clone)]
@@ -132,15 +148,19 @@ impl Redis {
                         }
                     }
                     self.live.send_replace(None);
-                    warn!("the connection to redis is lost");
+                    warn!(cause = live.broken.cause.get(), "the connection to redis is lost");
                 }
                 // Once for each outage; `/readyz` and a gauge say how long it lasts.
                 Ok(Err(error)) if !is_told => {
                     is_told = true;
-                    warn!(cause = shown(&error), "redis can't be reached");
+                    warn!(cause = shown(&error), "redis can't be reached or takes no writes");
                 }
-                Ok(Err(error)) => debug!(cause = shown(&error), "redis still can't be reached"),
-                Err(_) => warn!("redis does not answer"),
+                Ok(Err(error)) => debug!(cause = shown(&error), "redis still can't be used"),
+                Err(_) if !is_told => {
+                    is_told = true;
+                    warn!("redis does not answer");
+                }
+                Err(_) => debug!("redis still does not answer"),
             }
             sleep(wait).await;
             wait = (wait * 2).min(RETRY.1);
@@ -148,9 +168,10 @@ impl Redis {
     }
 
     async fn connect(&self, events: &mpsc::Sender<Event>) -> RedisResult<Live> {
-        let (broken, heard) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (broken, heard) = (Arc::<Broken>::default(), Arc::new(Notify::new()));
         let listener = listener(events.clone(), broken.clone(), heard.clone());
         let (mut wire, master) = Wire::open(&self.url.shape, listener).await?;
+        redis::cmd("DEL").arg(PROBE).query_async::<()>(&mut wire).await?;
         wire.subscribe(&self.channel).await?;
         Ok(Live {
             wire,
@@ -174,28 +195,32 @@ impl Live {
     async fn ends(&self) {
         let silent = async { while timeout(SILENCE, self.heard.notified()).await.is_ok() {} };
         tokio::select! {
-            () = self.broken.notified() => {}
+            () = self.broken.found.notified() => {}
             () = silent => {}
         }
     }
 
     fn judged<T>(&self, outcome: RedisResult<T>) -> Result<T, StoreError> {
         outcome.map_err(|error| {
+            let shown = shown(&error);
             if breaks(&error) {
-                self.broken.notify_one();
+                // The first one knows best: what follows may be its consequence.
+                let _ = self.broken.cause.set(shown.clone());
+                self.broken.found.notify_one();
             }
-            StoreError(shown(&error))
+            StoreError(shown)
         })
     }
 }
 
-/// Whether a connection is no good after this: it is gone, or leads to a server that is the master no longer.
+/// Whether a connection is no good after this: it is gone, or leads to a server that is the master no longer, or that
+/// can't save and takes no writes for that. (One whose memory is full still takes some.)
 fn breaks(error: &RedisError) -> bool {
     let is_wrong_server = matches!(
         error.kind(),
         ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown)
     );
-    is_wrong_server || (error.is_unrecoverable_error() && !error.is_timeout())
+    is_wrong_server || error.code() == Some("MISCONF") || (error.is_unrecoverable_error() && !error.is_timeout())
 }
 
 /// What may be told of an error: its kind. Its words may quote what was sent.
@@ -213,18 +238,18 @@ fn too_slow() -> RedisError {
 /// Takes in what the server sends by itself. Called on the connection's own task, so it never waits.
 fn listener(
     events: mpsc::Sender<Event>,
-    broken: Arc<Notify>,
+    broken: Arc<Broken>,
     heard: Arc<Notify>,
 ) -> impl Fn(PushInfo) -> Result<(), ()> + Clone + Send + Sync + 'static {
     move |push| {
         match push.kind {
-            PushKind::Disconnection | PushKind::Unsubscribe => broken.notify_one(),
+            PushKind::Disconnection | PushKind::Unsubscribe => broken.found.notify_one(),
             PushKind::Message => {
                 heard.notify_one();
                 if let Some(text) = message(&push.data)
                     && events.try_send(Event::Message(text)).is_err()
                 {
-                    broken.notify_one();
+                    broken.found.notify_one();
                 }
             }
             // Nothing else was asked for.

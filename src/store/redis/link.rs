@@ -147,6 +147,22 @@ pub(crate) mod tests {
         is_back(&link).await;
     }
 
+    #[tokio::test]
+    async fn a_server_that_takes_no_writes_is_away_until_it_does() {
+        let server = Server::start();
+        let link = link(&server).await;
+        server.answer(&["REPLICAOF", "127.0.0.1", "1"]);
+        assert!(link.records().position().await.is_err(), "it follows another");
+        let mut looks = interval(LOOK);
+        while link.is_up() {
+            looks.tick().await;
+        }
+        let is_found_again = link.is_up_within(Duration::from_secs(2)).await;
+        assert!(!is_found_again, "it can be reached, which is not enough");
+        server.answer(&["REPLICAOF", "NO", "ONE"]);
+        is_back(&link).await;
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_start_does_not_wait_for_good() {
         let url = RedisUrl::parse("redis://127.0.0.1:1").unwrap();
