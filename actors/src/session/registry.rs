@@ -9,7 +9,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -57,8 +57,8 @@ pub(crate) struct Kit {
     pub(crate) rules: SessionRules,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) directory: Directory,
-    /// See [`Sessions::mute`].
-    pub(crate) is_muted: AtomicBool,
+    /// See [`Sessions::write_until`], in milliseconds of the monotonic clock.
+    pub(crate) writes_until: AtomicU64,
 }
 
 struct Arbiters(Mutex<Vec<Arbiter>>);
@@ -115,7 +115,7 @@ impl Sessions {
                 rules,
                 clock,
                 directory: Directory::new(handles),
-                is_muted: AtomicBool::new(false),
+                writes_until: AtomicU64::new(u64::MAX),
             }),
             arbiters: Arc::new(Arbiters(Mutex::new(arbiters))),
         }
@@ -199,10 +199,12 @@ impl Sessions {
         }
     }
 
-    /// Whether this replica may be thought dead by others: a session that one of them ends would be unheard of here, so
-    /// no message that was read before is written any more.
-    pub fn mute(&self, is_muted: bool) {
-        self.kit.is_muted.store(is_muted, Ordering::Release);
+    /// From that moment on, until it is told anew, this replica may be thought dead by others: a session that one of them
+    /// ends would be unheard of here, so no message that was read before is written any more. A moment rather than a
+    /// word, so that a process that was stopped knows it with its first step.
+    pub fn write_until(&self, moment: Duration) {
+        let moment = u64::try_from(moment.as_millis()).unwrap_or(u64::MAX);
+        self.kit.writes_until.store(moment, Ordering::Release);
     }
 
     /// Actors alive.
@@ -309,7 +311,8 @@ impl Held {
 
     /// Whether no message may be written for now.
     pub fn is_muted(&self) -> bool {
-        self.sessions.kit.is_muted.load(Ordering::Acquire)
+        let until = self.sessions.kit.writes_until.load(Ordering::Acquire);
+        self.sessions.kit.clock.now().mono >= Duration::from_millis(until)
     }
 
     /// What waits in the slot's mailbox after `after`: about `bytes` of it. Waits for a store that can't be reached.

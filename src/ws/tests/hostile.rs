@@ -269,7 +269,7 @@ async fn a_muted_relay_acknowledges_and_writes_no_message_until_it_may_again() {
     let session = kit.session().await;
     let (mut a, _) = kit.join(session, "a", load(1)).await;
     let (mut b, _) = kit.join(session, "b", load(2)).await;
-    kit.sessions.mute(true);
+    kit.sessions.write_until(Duration::ZERO);
     a.message(1, "hello").await;
     assert_eq!(a.next_of("ack").await["n"], 1);
     b.send(json!({ "t": "ping" })).await;
@@ -280,7 +280,7 @@ async fn a_muted_relay_acknowledges_and_writes_no_message_until_it_may_again() {
             break;
         }
     }
-    kit.sessions.mute(false);
+    kit.sessions.write_until(Duration::MAX);
     assert_eq!(b.next_of("msg").await["d"], "hello");
 }
 

@@ -41,8 +41,8 @@ use crate::store::redis::connection::{EVENTS, Event};
 const BEAT: Duration = Duration::from_secs(1);
 /// A replica that was not heard of for so long is dead.
 const LEASE: Duration = Duration::from_secs(5);
-/// How often a replica looks whether its own lease is about to lapse; it falls silent a beat before.
-const FENCE_LOOK: Duration = Duration::from_millis(250);
+/// How long a replica that was heard of writes messages: it falls silent a beat before its lease lapses.
+const WRITES: Duration = LEASE.saturating_sub(BEAT);
 /// Beats after which a receiver elsewhere is woken again, while something waits for it.
 const WAKE_AGAIN: u32 = 2;
 /// Receivers woken again at the same time.
@@ -55,8 +55,8 @@ const ENDINGS: usize = 1024;
 pub trait Local: Send + Sync {
     /// Takes in what others did.
     fn hear(&self, news: News);
-    /// While this is set, no message that was read before is written.
-    fn mute(&self, is_muted: bool);
+    /// From that moment on, until it is told anew, no message that was read before is written.
+    fn write_until(&self, moment: Duration);
     /// Ends the connections of a session that was removed; done when they write no message any more.
     fn end(&self, id: SessionId) -> BoxFuture<'_, ()>;
 }
@@ -66,8 +66,8 @@ impl Local for Sessions {
         Self::hear(self, news);
     }
 
-    fn mute(&self, is_muted: bool) {
-        Self::mute(self, is_muted);
+    fn write_until(&self, moment: Duration) {
+        Self::write_until(self, moment);
     }
 
     fn end(&self, id: SessionId) -> BoxFuture<'_, ()> {
@@ -79,11 +79,12 @@ impl RedisSessions {
     /// Keeps the connection, lives, and listens. Never returns; the caller drops it.
     pub async fn run(&self, local: &dyn Local) {
         let (events, heard) = mpsc::channel(EVENTS);
+        // Nobody has heard of this replica yet.
+        local.write_until(Duration::ZERO);
         tokio::join!(
             self.0.redis.keep(events),
             self.0.beat(local),
-            self.0.listen(heard, local),
-            self.0.fence(local)
+            self.0.listen(heard, local)
         );
     }
 }
@@ -101,7 +102,7 @@ impl Shared {
                 Some(Event::Connected) => {
                     // After a long outage nothing may be written before the others hear of this replica again.
                     if self.is_fenced() && self.renew().await.is_ok() {
-                        local.mute(self.is_fenced());
+                        local.write_until(self.writes_until());
                     }
                     local.hear(News::Missed);
                 }
@@ -142,6 +143,7 @@ impl Shared {
             let now = self.clock.now().mono;
             match self.renew().await {
                 Ok(dead) => {
+                    local.write_until(self.writes_until());
                     let steady = *steady_since.get_or_insert(now);
                     if now.saturating_sub(steady) >= LEASE {
                         self.bury(dead, local);
@@ -158,19 +160,13 @@ impl Shared {
         }
     }
 
-    /// Sees to it that nothing is written here once others may think this replica dead.
-    async fn fence(&self, local: &dyn Local) {
-        let mut looks = interval(FENCE_LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            looks.tick().await;
-            local.mute(self.is_fenced());
-        }
+    /// Nothing may be written here once others may think this replica dead.
+    fn writes_until(&self) -> Duration {
+        Duration::from_millis(self.known_at.load(Ordering::Relaxed)).saturating_add(WRITES)
     }
 
-    pub(super) fn is_fenced(&self) -> bool {
-        let known = Duration::from_millis(self.known_at.load(Ordering::Relaxed));
-        self.clock.now().mono.saturating_sub(known) >= LEASE.saturating_sub(BEAT)
+    fn is_fenced(&self) -> bool {
+        self.clock.now().mono >= self.writes_until()
     }
 
     /// Says that this replica lives, and hears of the others: those that are dead, and how long ago they weren't.

@@ -57,7 +57,7 @@ struct Replica {
 struct Told {
     news: Mutex<Vec<News>>,
     ended: Mutex<Vec<SessionId>>,
-    is_muted: AtomicBool,
+    writes_until: Mutex<Duration>,
     arrived: Notify,
 }
 
@@ -67,8 +67,8 @@ impl Local for Told {
         self.arrived.notify_one();
     }
 
-    fn mute(&self, is_muted: bool) {
-        self.is_muted.store(is_muted, Ordering::SeqCst);
+    fn write_until(&self, moment: Duration) {
+        *self.writes_until.lock().unwrap() = moment;
         self.arrived.notify_one();
     }
 

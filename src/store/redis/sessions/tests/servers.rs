@@ -176,23 +176,46 @@ async fn when_the_master_dies_sentinels_lead_to_the_next_one_with_all_that_it_ha
 }
 
 #[tokio::test]
-async fn a_replica_that_may_be_thought_dead_writes_no_message_until_it_is_heard_again() {
+async fn a_replica_may_write_messages_for_4_s_from_when_it_was_last_heard_of() {
     let mut server = Server::start();
     let one = Replica::start(&server).await;
-    one.beats().await;
-    let muted = async |is_muted| {
+    let until = || *one.told.writes_until.lock().unwrap();
+    let is_told = async |later: Duration| {
         let waiting = async {
-            while one.told.is_muted.load(Ordering::SeqCst) != is_muted {
+            while until() <= later {
                 one.told.arrived.notified().await;
             }
         };
         timeout(DEADLINE, waiting).await.expect("in vain");
     };
-    muted(false).await;
+    is_told(Duration::ZERO).await;
+    is_told(until()).await;
+    let lease = Duration::from_secs(4);
+    assert!(until() <= one.store.0.clock.now().mono + lease);
     server.kill();
-    muted(true).await;
+    while one.store.0.renew().await.is_ok() {}
+    let last = until();
+    assert!(last <= one.store.0.clock.now().mono + lease);
     server.restart();
-    muted(false).await;
+    is_told(last).await;
+}
+
+#[tokio::test]
+async fn while_memory_is_short_leases_are_renewed_and_what_waits_is_delivered() {
+    let server = Server::start();
+    let (one, a, other, b) = pair(&server).await;
+    assert_eq!(one.append(Slot::A, a, 1).await.unwrap(), Appended::Stored);
+    server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
+    one.beats().await;
+    other.beats().await;
+    assert!(matches!(
+        one.append(Slot::A, a, 2).await,
+        Err(Gone::Unavailable(_))
+    ));
+    assert_eq!(other.read(Slot::B, b).await, 1);
+    other.process(Slot::B, b, 1).await;
+    server.answer(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(one.append(Slot::A, a, 2).await.unwrap(), Appended::Stored);
 }
 
 #[tokio::test]
