@@ -8,6 +8,9 @@
 //!     Redis is away            -> memory stays as it is; the position decides later whether anything was missed
 //! ```
 //!
+//! What fails at Redis' side alone is told once: a beat that is refused (memory is full) stops nothing else, and a clock
+//! that differs from Redis' by more than [`OFF`] is a warning, for tickets and graces are judged by this process' own.
+//!
 //! Invariant: whatever was acknowledged at one replica holds at all of them within a second while they reach Redis, and
 //! after that as soon as they do again. There is no notification that could be missed.
 
@@ -27,7 +30,7 @@ use crate::{
     store::redis::{
         limits::RedisBudgets,
         link::RedisLink,
-        records::{Change, Changes, Position, RedisRecords},
+        records::{Beat, Change, Changes, Position, RedisRecords},
     },
 };
 
@@ -37,6 +40,8 @@ const _: () = assert!(
     TURN.as_millis() * 2 <= 1000,
     "changes are known everywhere within a second"
 );
+/// Half of the minute that clocks may differ.
+const OFF: Duration = Duration::from_secs(30);
 /// What leaving takes at most: the others notice by themselves too.
 const LEAVING: Duration = Duration::from_millis(500);
 
@@ -53,6 +58,7 @@ struct Follower {
     registry: Registry,
     services: Data<Services>,
     position: Option<Position>,
+    is_clock_off: bool,
 }
 
 impl Following {
@@ -69,6 +75,7 @@ impl Following {
             registry: push.registry.clone(),
             services: services.clone(),
             position: None,
+            is_clock_off: false,
         };
         let first = follower.turn().await;
         tasks.spawn(follower.run(first.is_ok()));
@@ -103,17 +110,36 @@ impl Follower {
                     is_well = true;
                 }
                 (Err(error), true) => {
-                    warn!(%error, "cannot follow revocations, suspensions and limits: what is known holds");
+                    warn!(%error, "redis refuses, or can't be reached: what is known of revocations, suspensions and limits holds");
                     is_well = false;
                 }
             }
         }
     }
 
+    /// Where this replica can't say that it lives, it may still hear what others did.
     async fn turn(&mut self) -> Result<(), StoreError> {
-        let replicas = self.records.beat(&self.replica).await?;
-        self.budgets.set_replicas(replicas);
-        metrics::gauge!("relay_replicas").set(f64::from(replicas));
+        let beat = self.records.beat(&self.replica).await;
+        self.follow().await?;
+        self.on_beat(beat?);
+        Ok(())
+    }
+
+    fn on_beat(&mut self, beat: Beat) {
+        self.budgets.set_replicas(beat.replicas);
+        metrics::gauge!("relay_replicas").set(f64::from(beat.replicas));
+        let off = Duration::from_millis(self.services.now().unix.0.abs_diff(beat.time.0));
+        metrics::gauge!("relay_clock_off_seconds").set(off.as_secs_f64());
+        if off > OFF && !self.is_clock_off {
+            warn!(
+                off_seconds = off.as_secs(),
+                "this machine's clock and redis' differ: set both by NTP, else tickets and keys end too early or too late"
+            );
+        }
+        self.is_clock_off = off > OFF;
+    }
+
+    async fn follow(&mut self) -> Result<(), StoreError> {
         while let Some(position) = &self.position {
             match self.records.changes_since(position).await? {
                 Changes::Seen { position, changes } => {

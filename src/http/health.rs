@@ -120,7 +120,7 @@ fn troubles(facts: &Facts) -> Vec<String> {
         .then(|| "the store can't be used: nothing can be enrolled or revoked".to_owned());
     let redis = facts
         .redis_is_away
-        .then(|| "redis can't be reached: no session can be made, and no message is stored".to_owned());
+        .then(|| "redis can't be used: no session can be made, and no message is stored".to_owned());
     let platform =
         (!facts.any_platform).then(|| "no platform has credentials: only signaling is served".to_owned());
     let providers = facts

@@ -420,6 +420,14 @@ const REPLICAS: &[Metric] = &[
         &[],
         "Replicas that share the limits, as last heard",
     ),
+    Metric {
+        unit: Unit::Seconds,
+        ..gauge(
+            "relay_clock_off_seconds",
+            &[],
+            "How far this machine's clock and Redis' differ; tickets take 60",
+        )
+    },
     gauge(
         "relay_signal_slots_held",
         &[],

@@ -220,7 +220,9 @@ fn breaks(error: &RedisError) -> bool {
         error.kind(),
         ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown)
     );
-    is_wrong_server || error.code() == Some("MISCONF") || (error.is_unrecoverable_error() && !error.is_timeout())
+    is_wrong_server
+        || error.code() == Some("MISCONF")
+        || (error.is_unrecoverable_error() && !error.is_timeout())
 }
 
 /// What may be told of an error: its kind. Its words may quote what was sent.

@@ -21,6 +21,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use arc_swap::ArcSwapOption;
 use futures_util::future::BoxFuture;
 use redis::FromRedisValue;
 use sovereign_relay_actors::ports::{InstanceStore, Standing, StoreError, Suspension};
@@ -42,7 +43,7 @@ mod scripts;
 mod tests;
 mod words;
 
-pub use changes::{Change, Changes, Position};
+pub use changes::{Beat, Change, Changes, Position};
 
 use self::{
     keys::Keys,
@@ -69,6 +70,8 @@ pub struct RedisRecords {
     scripts: &'static Scripts,
     keys: Keys,
     words: Arc<Words>,
+    /// Why the last beat failed, if it did.
+    fault: Arc<ArcSwapOption<StoreError>>,
 }
 
 impl RedisRecords {
@@ -79,6 +82,7 @@ impl RedisRecords {
             scripts: Scripts::get(),
             keys: Keys,
             words: Arc::default(),
+            fault: Arc::default(),
         }
     }
 
@@ -282,6 +286,9 @@ impl Store for RedisRecords {
     }
 
     fn fault(&self) -> Option<StoreError> {
-        (!self.redis.is_up()).then(|| StoreError("redis is not connected".to_owned()))
+        if !self.redis.is_up() {
+            return Some(StoreError("redis is not connected".to_owned()));
+        }
+        self.fault.load().as_deref().cloned()
     }
 }

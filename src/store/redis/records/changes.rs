@@ -11,8 +11,10 @@
 //!
 //! Invariant: a replica that has followed to a position has seen every change before it, or knows that it has not.
 
+use std::sync::Arc;
+
 use sovereign_relay_actors::ports::StoreError;
-use sovereign_relay_protocol::id::InstanceId;
+use sovereign_relay_protocol::{id::InstanceId, time::UnixMillis};
 
 use super::{
     DAY_MILLIS, RedisRecords,
@@ -51,6 +53,15 @@ pub enum Changes {
     },
     /// The position is not there any more.
     Lost,
+}
+
+/// What a replica hears when it says that it is alive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beat {
+    /// How many are.
+    pub replicas: u32,
+    /// Redis' time.
+    pub time: UnixMillis,
 }
 
 /// One change.
@@ -117,13 +128,19 @@ impl RedisRecords {
         Ok(Changes::Seen { position, changes })
     }
 
-    /// Says that this replica is alive, and hears how many are.
-    pub async fn beat(&self, replica: &str) -> Result<u32, StoreError> {
+    /// Says that this replica is alive, and hears how many are. Whether it could is what [`Store::fault`](crate::store::Store::fault) says.
+    pub async fn beat(&self, replica: &str) -> Result<Beat, StoreError> {
         let mut call = Call::new(&self.scripts.beat);
         call.key(self.keys.replicas());
         call.text(replica);
         call.text(ALIVE_MILLIS);
-        self.call(call).await
+        let heard: Result<(u32, u64), _> = self.call(call).await;
+        self.fault.store(heard.as_ref().err().cloned().map(Arc::new));
+        let (replicas, time) = heard?;
+        Ok(Beat {
+            replicas,
+            time: UnixMillis(time),
+        })
     }
 
     /// Says that this replica stops.

@@ -1,5 +1,9 @@
 -- One second of a replica's life. KEYS: replicas by the moment they were heard of, what each lets wait.
 -- ARGV: the replica, what it lets wait, after how long one is dead, and forgotten, in milliseconds.
+--
+-- A lease is renewed although memory is short, else nobody would get what waits and free it. Then only what frees some is
+-- allowed, unless the script has begun to write: an end is a beginning.
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 for _, key in ipairs(KEYS) do

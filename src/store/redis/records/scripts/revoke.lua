@@ -2,6 +2,10 @@
 -- KEYS revocations, changes, ids, lapses, word ids, suspension ends, then record and word of each instance
 -- ARGV log ms, log length, erase or '', then instance, expected or '', new
 -- Returns the numbers and values of those that are not as expected.
+--
+-- A key is revoked although memory is short. Then only what frees some is allowed, unless the script has begun to write:
+-- an end is a beginning.
+redis.call('PEXPIRE', KEYS[2], ARGV[1])
 local changed = {}
 for number = 0, (#ARGV - 3) / 3 - 1 do
   local at = 4 + number * 3

@@ -34,6 +34,6 @@ async fn changes_are_followed_replicas_counted_and_words_kept() {
     store.set_turn(instance(1), Some(true)).await.unwrap();
     let (_, changes) = seen(store.changes_since(&begin).await.unwrap());
     assert_eq!(changes, [Change::Standing(instance(1))]);
-    assert_eq!(store.beat("one").await.unwrap(), 1);
+    assert_eq!(store.beat("one").await.unwrap().replicas, 1);
     assert_eq!(store.read_words("one").await.unwrap(), 0);
 }
