@@ -1,6 +1,9 @@
 //! Over real sockets, against the push service of this module.
 
 mod hostile;
+mod tls;
+
+use sovereign_relay_protocol::platform::Priority;
 
 use super::{
     outcome::RetryCause,
@@ -8,7 +11,6 @@ use super::{
     *,
 };
 use crate::clock::Clock;
-use sovereign_relay_protocol::platform::Priority;
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 const JSON: &str = r#"{"title":"hello","body":"you"}"#;

@@ -33,7 +33,7 @@ pub enum OpenError {
 }
 
 impl Browser {
-    pub(super) fn new(origin: &str) -> Option<Self> {
+    pub(in crate::web_push) fn new(origin: &str) -> Option<Self> {
         crypto::install();
         let key = crypto::random_key()?;
         let public = key.public_key().to_sec1_bytes();

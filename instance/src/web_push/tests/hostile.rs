@@ -18,7 +18,7 @@ impl Resolve for Names {
     }
 }
 
-fn with_names(settings: &Settings, names: &[(&'static str, SocketAddr)]) -> WebPush {
+pub(super) fn with_names(settings: &Settings, names: &[(&'static str, SocketAddr)]) -> WebPush {
     let names = names
         .iter()
         .map(|(name, address)| (*name, vec![*address]))
@@ -27,9 +27,8 @@ fn with_names(settings: &Settings, names: &[(&'static str, SocketAddr)]) -> WebP
     WebPush::with_names(&key, contact(), settings, Arc::new(Names(names))).unwrap()
 }
 
-async fn post(web_push: &WebPush, endpoint: &str) -> Outcome {
-    let world_of_its_own = PushService::start(Clock::new(|| NOW)).await.unwrap();
-    let browser = world_of_its_own.browser("key").unwrap();
+pub(super) async fn post(web_push: &WebPush, endpoint: &str) -> Outcome {
+    let browser = Browser::new("https://push.example").unwrap();
     let sealed = seal(&subscription(&browser), JSON).unwrap();
     web_push.post(endpoint, sealed, &delivery(), NOW).await
 }
