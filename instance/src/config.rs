@@ -3,10 +3,14 @@
 //! `off` is a decision and not the lack of one: a setting that is missing means the default relay, and only the word
 //! itself turns the relay off.
 
+mod limits;
+
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 use url::{Host, Url};
+
+pub use self::limits::Limits;
 
 /// Used when nothing is set.
 pub const DEFAULT_RELAY: &str = "https://relay.sovereign.openfs.io";

@@ -1,2 +1,260 @@
-//! wip
+//! Tells a user's devices and browsers of something, whatever becomes of any one of them.
+//!
+//! ```text
+//! send:  devices and browsers, read once -> seal (each its own) -> outbox -> deliver, lane by lane -> settle and log
+//! run:   what is due, lane by lane ----------------------------------------> deliver -> settle and log
+//! ```
+//!
+//! Hosts call [`FanOut::send`] and own [`FanOut::run`], the worker that sends what could not be sent at once. A lane is
+//! one relay, or all push services: each is on its own, so that one that doesn't answer is in nobody's way.
+//!
+//! Invariants: nothing is sent that is not in the outbox, so that whatever dies, the worker sends the rest; a repeat
+//! says the same under the same key, and a relay remembers that key for 10 minutes, after which a push whose answer was
+//! lost may come twice; content, tokens and keys are in the outbox alone, and in no log. A caller who stops waiting for
+//! [`FanOut::send`] leaves what is not done to the worker.
+
+mod deliver;
+mod relay_lane;
+mod report;
+mod seal;
+mod settle;
 pub(crate) mod verdict;
+mod web_lane;
+mod worker;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+};
+
+use futures_util::future::join_all;
+use thiserror::Error;
+use tokio::sync::Notify;
+
+use self::{
+    deliver::{CLAIM_RELAY, CLAIM_WEB, LEASE_SECONDS},
+    seal::{Plan, Target},
+};
+pub use self::{
+    report::Report,
+    web_lane::{Browsers, Posted},
+};
+use crate::{
+    clock::Clock,
+    config::Limits,
+    notification::{InvalidNotification, Notification},
+    relay::Relays,
+    store::{Channel, Device, Lane, LogEntry, OUTBOX_ROWS, OutboxRow, Outcome, Store, StoreError},
+    user::User,
+};
+
+/// Rows that are sealed and written at a time: some 2 MB.
+const SEAL_AT_ONCE: usize = 500;
+
+/// Sends. Make one for the whole program, and give its worker a task.
+pub struct FanOut {
+    store: Store,
+    relays: Arc<Relays>,
+    browsers: Arc<dyn Browsers>,
+    limits: Limits,
+    clock: Clock,
+    pauses: Pauses,
+    /// Tells the worker that something waits.
+    waiting: Notify,
+    /// Set when the worker was told to stop.
+    stopping: AtomicBool,
+}
+
+/// The notification was not sent to anyone.
+#[derive(Debug, Error)]
+pub enum FanOutError {
+    /// It can't be sent at all.
+    #[error(transparent)]
+    Invalid(#[from] InvalidNotification),
+    /// The database; [`StoreError::OutboxFull`] when too much waits already.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl FanOut {
+    /// Sends to devices through `relays` and to browsers through `browsers`.
+    pub fn new(store: Store, relays: Arc<Relays>, browsers: Arc<dyn Browsers>, limits: Limits) -> Self {
+        Self {
+            store,
+            relays,
+            browsers,
+            limits,
+            clock: Clock::system(),
+            pauses: Pauses::default(),
+            waiting: Notify::new(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// With another clock than the system's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Tells all of a user's devices and browsers. What can't be delivered now is in the outbox when this returns, and
+    /// the worker's. An error means that nobody was told anything.
+    pub async fn send(&self, user: &User, notification: &Notification) -> Result<Report, FanOutError> {
+        let now = self.clock.seconds();
+        let plan = Plan::new(user, notification, now)?;
+        let devices = self.store.devices_of(user).await?;
+        let browsers = self.store.subscriptions_of(user).await?;
+        let mut report = Report::new(plan.notification_id);
+        let devices = if self.relays.current().is_some() {
+            devices
+        } else {
+            self.drop_devices(&plan, &devices, &mut report).await?;
+            Vec::new()
+        };
+        let fits = devices.len() <= CLAIM_RELAY && browsers.len() <= CLAIM_WEB;
+        let targets = devices.into_iter().map(Target::Device);
+        let targets: Vec<Target> = targets.chain(browsers.into_iter().map(Target::Browser)).collect();
+        if targets.is_empty() {
+            return Ok(report);
+        }
+        let written = if fits {
+            self.send_at_once(plan, targets, &mut report).await
+        } else {
+            self.send_in_chunks(plan, targets, &mut report).await
+        };
+        written.map(|()| report)
+    }
+
+    /// Few enough to be held in memory: written with a lease, sent, settled.
+    async fn send_at_once(
+        &self,
+        plan: Plan,
+        targets: Vec<Target>,
+        report: &mut Report,
+    ) -> Result<(), FanOutError> {
+        let sealed = seal::seal(&plan, targets, Arc::clone(&self.browsers)).await;
+        self.note_unsealed(&sealed.failed, report).await?;
+        let mut rows = sealed.rows;
+        let lease = plan.now + LEASE_SECONDS;
+        for row in &mut rows {
+            (row.attempts, row.first_attempt_at) = (1, Some(plan.now));
+            (row.next_attempt_at, row.leased_until) = (lease, lease);
+        }
+        self.enqueue(self.store.enqueue_up_to(OUTBOX_ROWS, &rows).await, &rows)
+            .await?;
+        let mut lanes: HashMap<Lane, Vec<OutboxRow>> = HashMap::new();
+        for row in rows {
+            lanes.entry(row.lane()).or_default().push(row);
+        }
+        let lanes = lanes
+            .into_iter()
+            .map(|(lane, rows)| async move { self.deliver(&lane, rows).await });
+        for delivered in join_all(lanes).await {
+            report.add(&delivered);
+        }
+        Ok(())
+    }
+
+    /// Too many: sealed and staged chunk by chunk, published in one step, and read back lane by lane.
+    async fn send_in_chunks(
+        &self,
+        plan: Plan,
+        targets: Vec<Target>,
+        report: &mut Report,
+    ) -> Result<(), FanOutError> {
+        let lanes: BTreeSet<Lane> = targets.iter().map(Target::lane).collect();
+        let mut targets = targets.into_iter().peekable();
+        while targets.peek().is_some() {
+            let chunk: Vec<Target> = targets.by_ref().take(SEAL_AT_ONCE).collect();
+            let sealed = seal::seal(&plan, chunk, Arc::clone(&self.browsers)).await;
+            self.note_unsealed(&sealed.failed, report).await?;
+            let mut rows = sealed.rows;
+            let staged = self.store.stage(OUTBOX_ROWS, &mut rows, plan.now).await;
+            self.enqueue(staged, &rows).await?;
+        }
+        let published = self.store.publish(plan.notification_id, plan.now).await?;
+        let lanes = lanes
+            .iter()
+            .map(|lane| self.drain(lane, Some(plan.notification_id)));
+        let mut met = Report::new(plan.notification_id);
+        for delivered in join_all(lanes).await {
+            met.merge(&delivered);
+        }
+        // The rest is in the outbox, or in another process's hands.
+        met.waiting += usize::try_from(published)
+            .unwrap_or(0)
+            .saturating_sub(met.targets());
+        report.merge(&met);
+        self.waiting.notify_one();
+        Ok(())
+    }
+
+    /// Logs it where the outbox had no room.
+    async fn enqueue(&self, written: Result<(), StoreError>, rows: &[OutboxRow]) -> Result<(), FanOutError> {
+        match written {
+            Err(StoreError::OutboxFull) => {
+                let now = self.clock.seconds();
+                let entry = |row| LogEntry::of(row, Outcome::Dropped, "outbox_full".into(), now);
+                let entries: Vec<_> = rows.iter().map(entry).collect();
+                self.store.record(&entries).await?;
+                Err(StoreError::OutboxFull.into())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    async fn note_unsealed(&self, failed: &[LogEntry], report: &mut Report) -> Result<(), StoreError> {
+        if failed.is_empty() {
+            return Ok(());
+        }
+        report.failed += failed.len();
+        self.store.record(failed).await
+    }
+
+    /// The relay is off: the devices are told nothing, and the log says why.
+    async fn drop_devices(
+        &self,
+        plan: &Plan,
+        devices: &[Device],
+        report: &mut Report,
+    ) -> Result<(), StoreError> {
+        for chunk in devices.chunks(SEAL_AT_ONCE) {
+            let entry = |device: &Device| LogEntry {
+                notification_id: plan.notification_id,
+                user: device.user.clone(),
+                channel: Channel::Relay,
+                target_id: device.id,
+                platform: Some(device.platform),
+                relay_host: None,
+                outcome: Outcome::Dropped,
+                reason: "relay_off".into(),
+                at: plan.now,
+                attempt: 0,
+            };
+            let entries: Vec<_> = chunk.iter().map(entry).collect();
+            self.store.record(&entries).await?;
+        }
+        report.dropped += devices.len();
+        Ok(())
+    }
+}
+
+/// Lanes in which nothing is sent for a while, because the other side has said so. As many as there are lanes.
+#[derive(Default)]
+struct Pauses(Mutex<HashMap<Lane, u64>>);
+
+impl Pauses {
+    /// Until when, in Unix seconds, if that is not over.
+    fn until(&self, lane: &Lane, now: u64) -> Option<u64> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, until| *until > now);
+        all.get(lane).copied()
+    }
+
+    fn set(&self, lane: &Lane, until: u64) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let longest = all.entry(lane.clone()).or_insert(until);
+        *longest = until.max(*longest);
+    }
+}

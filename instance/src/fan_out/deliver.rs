@@ -1,0 +1,94 @@
+//! A lane's rows to their relay or push services, and what became of them back into the store.
+
+use std::iter::zip;
+
+use tracing::error;
+use uuid::Uuid;
+
+use super::{
+    FanOut, Report,
+    verdict::{self, Met, RowFacts, Verdict},
+};
+use crate::{
+    entropy::random_bytes,
+    store::{Lane, OutboxRow, Outcome},
+};
+
+/// How long rows are held, in seconds: two batches of two minutes each and an enrollment between them fit, and it is
+/// well under the 10 minutes for which a relay remembers keys.
+pub(super) const LEASE_SECONDS: u64 = 300;
+/// Rows of a relay that are taken at once: a batch.
+pub(super) const CLAIM_RELAY: usize = 500;
+/// Rows of browsers that are taken at once: at 32 at the same time and 15 s each, done well within the lease.
+pub(super) const CLAIM_WEB: usize = 256;
+
+impl FanOut {
+    /// Sends what is due in a lane, or of one notification in it, until there is no more or the lane has to wait.
+    pub(super) async fn drain(&self, lane: &Lane, notification_id: Option<Uuid>) -> Report {
+        let mut report = Report::new(notification_id.unwrap_or_default());
+        let limit = match lane {
+            Lane::Relay(_) => CLAIM_RELAY,
+            Lane::Web => CLAIM_WEB,
+        };
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        while !self.is_stopping() {
+            let now = self.clock.seconds();
+            if self.pauses.until(lane, now).is_some() {
+                break;
+            }
+            let claimed = self
+                .store
+                .claim_lane(lane, notification_id, now, LEASE_SECONDS, limit)
+                .await;
+            match claimed {
+                Ok(rows) if rows.is_empty() => break,
+                Ok(rows) => report.add(&self.deliver(lane, rows).await),
+                Err(error) => {
+                    error!(%error, "the outbox could not be read");
+                    break;
+                }
+            }
+        }
+        report
+    }
+
+    /// Sends rows that this process holds, and settles them. Their outcomes, in their order.
+    pub(super) async fn deliver(&self, lane: &Lane, rows: Vec<OutboxRow>) -> Vec<Outcome> {
+        let met = self.meet(lane, &rows).await;
+        let now = self.clock.seconds();
+        if let Some(until) = verdict::pause_until(met.iter(), now) {
+            self.pauses.set(lane, until);
+        }
+        let decided: Vec<(OutboxRow, Verdict)> = zip(rows, met)
+            .map(|(row, met)| {
+                let verdict = verdict::decide(facts(&row), &met, now, draw());
+                (row, verdict)
+            })
+            .collect();
+        self.settle(decided, now).await
+    }
+
+    async fn meet(&self, lane: &Lane, rows: &[OutboxRow]) -> Vec<Met> {
+        if let Some(until) = self.pauses.until(lane, self.clock.seconds()) {
+            let reason = "relay_paused";
+            return vec![Met::Held { until, reason }; rows.len()];
+        }
+        match lane {
+            Lane::Relay(url) => self.push_all(url, rows).await,
+            Lane::Web => self.post_all(rows).await,
+        }
+    }
+}
+
+fn facts(row: &OutboxRow) -> RowFacts {
+    RowFacts {
+        target_created_at: row.target_created_at,
+        ttl_until: row.ttl_until,
+        // The try that has just been made is counted already.
+        attempts: row.attempts.saturating_sub(1),
+    }
+}
+
+fn draw() -> u64 {
+    u64::from_le_bytes(random_bytes())
+}

@@ -1,0 +1,136 @@
+//! Verdicts into the store: registrations that are gone, rows that are done or wait, the log, the times of last use.
+
+use metrics::counter;
+use tracing::{error, warn};
+use uuid::Uuid;
+
+use super::{
+    FanOut,
+    verdict::{Action, Verdict},
+};
+use crate::store::{Channel, Claim, LogEntry, OutboxRow, Outcome, Settled, StoreError};
+
+impl FanOut {
+    /// Carries out the verdicts. If the database fails, the rows stay leased and are sent again under their keys.
+    pub(super) async fn settle(&self, decided: Vec<(OutboxRow, Verdict)>, now: u64) -> Vec<Outcome> {
+        let mut settling = Settling::default();
+        let keeps_more = self.keeps_more(&decided, now).await;
+        for (row, verdict) in &decided {
+            let (outcome, reason) = self.carry_out(row, verdict, keeps_more, &mut settling).await;
+            settling.note(row, outcome, reason, now);
+        }
+        if let Err(error) = self.store.settle(&settling.settled, &settling.log).await {
+            error!(%error, "what became of pushes could not be kept, they are sent again");
+        }
+        let used = self.store.devices_used(&settling.devices, now).await;
+        let used = used.and(self.store.subscriptions_used(&settling.browsers, now).await);
+        if let Err(error) = used {
+            warn!(%error, "the times of last use could not be kept");
+        }
+        if settling.waits {
+            self.waiting.notify_one();
+        }
+        settling.outcomes
+    }
+
+    async fn carry_out(
+        &self,
+        row: &OutboxRow,
+        verdict: &Verdict,
+        keeps_more: bool,
+        settling: &mut Settling,
+    ) -> (Outcome, &'static str) {
+        let said = (verdict.outcome, verdict.reason);
+        match verdict.action {
+            Action::Used => settling.used(row),
+            Action::Done => settling.done(row),
+            Action::Prune { since } => match self.prune(row, since).await {
+                Ok(true) => settling.done(row),
+                Ok(false) => {
+                    settling.done(row);
+                    return (Outcome::Kept, "registered_again");
+                }
+                Err(error) => {
+                    // The row stays leased: the other side says the same again.
+                    error!(%error, "a registration that is gone could not be removed");
+                    return (Outcome::Retrying, "store");
+                }
+            },
+            Action::Retry { at, forgotten } if keeps_more => {
+                settling.retry(row, Settled::Retry { at, forgotten });
+            }
+            Action::Retry { .. } => {
+                settling.done(row);
+                return (Outcome::Dropped, "outbox_full");
+            }
+        }
+        said
+    }
+
+    async fn prune(&self, row: &OutboxRow, since: Option<u64>) -> Result<bool, StoreError> {
+        let (id, created_at, key) = (row.target_id, row.target_created_at, &row.target_public_key);
+        match row.channel {
+            Channel::Relay => {
+                let since = since.unwrap_or(u64::MAX);
+                self.store.prune_device_as(id, created_at, key, since).await
+            }
+            Channel::Web => self.store.prune_subscription(id, created_at, key).await,
+        }
+    }
+
+    /// Whether there is room for what has to wait. Asked only where something has.
+    async fn keeps_more(&self, decided: &[(OutboxRow, Verdict)], now: u64) -> bool {
+        let waits = |(_, verdict): &(OutboxRow, Verdict)| matches!(verdict.action, Action::Retry { .. });
+        if !decided.iter().any(waits) {
+            return true;
+        }
+        match self.store.outbox_counts(now).await {
+            Ok(counts) => counts.rows <= self.limits.waiting_rows,
+            Err(error) => {
+                warn!(%error, "the outbox could not be counted");
+                true
+            }
+        }
+    }
+}
+
+/// What is written in the end.
+#[derive(Default)]
+struct Settling {
+    settled: Vec<(Claim, Settled)>,
+    log: Vec<LogEntry>,
+    devices: Vec<(Uuid, u64)>,
+    browsers: Vec<(Uuid, u64)>,
+    outcomes: Vec<Outcome>,
+    waits: bool,
+}
+
+impl Settling {
+    fn used(&mut self, row: &OutboxRow) {
+        let used = (row.target_id, row.target_created_at);
+        match row.channel {
+            Channel::Relay => self.devices.push(used),
+            Channel::Web => self.browsers.push(used),
+        }
+        self.done(row);
+    }
+
+    fn done(&mut self, row: &OutboxRow) {
+        self.settled.push((row.claim(), Settled::Done));
+    }
+
+    fn retry(&mut self, row: &OutboxRow, retry: Settled) {
+        self.settled.push((row.claim(), retry));
+        self.waits = true;
+    }
+
+    fn note(&mut self, row: &OutboxRow, outcome: Outcome, reason: &'static str, now: u64) {
+        let labels = [("channel", row.channel.as_str()), ("outcome", outcome.as_str())];
+        counter!("relay_instance_pushes_total", &labels).increment(1);
+        self.outcomes.push(outcome);
+        // That it waits is said once, and how it ended: a relay that is away for a day is not logged a hundred times.
+        if outcome != Outcome::Retrying || row.attempts <= 1 {
+            self.log.push(LogEntry::of(row, outcome, reason.into(), now));
+        }
+    }
+}
