@@ -11,6 +11,7 @@ mod entropy;
 pub mod fan_out;
 pub mod notification;
 pub mod relay;
+pub mod signal;
 pub mod store;
 pub mod user;
 pub mod web_push;

@@ -1,11 +1,11 @@
 //! The relays of this instance: which one a registration gets, and a key that works at each.
 //!
-//! Called by the registration routes ([`Relays::current`]), the fan-out and the signaling helper
-//! ([`Relays::instance`], [`Relays::refused`], [`Relays::worked`]) and the admin ([`Relays::status`],
-//! [`Relays::rotate`], [`Relays::resume`]).
+//! Called by the registration routes ([`Relays::current`]), the fan-out and the signaling helper ([`Relays::call`]) and
+//! the admin ([`Relays::status`], [`Relays::rotate`], [`Relays::resume`]).
 //!
 //! ```text
-//! instance(url): row of push_relays -> state::Enrollment::need -> the key | enroll | wait | stop
+//! call(url): row of push_relays -> state::Enrollment::need -> the key | enroll | wait | stop
+//!            unauthorized or revoked -> the row -> once more with what it then says
 //! ```
 //!
 //! Keys are in the store alone and are read for each use, so that all processes on one database use the same one. A
@@ -41,6 +41,8 @@ use crate::{
 
 /// Relays whose connections are kept. An operator changes the relay a few times in the life of an instance.
 const KEPT_RELAYS: usize = 64;
+/// Keys that are tried for one call: the one at hand, the one before a rotation, a new one. Then it waits.
+const KEYS: usize = 3;
 /// Looks at the row before giving up for the moment: each one but the last was outrun by another process.
 const LOOKS: usize = 4;
 /// How often a relay that is off or has revoked this instance is looked at again, in seconds.
@@ -74,9 +76,8 @@ struct Kept {
 }
 
 /// A relay and the key to use.
-pub struct Keyed {
-    /// For the calls.
-    pub instance: Instance,
+struct Keyed {
+    instance: Instance,
     key: InstanceKey,
     unproven: bool,
 }
@@ -104,15 +105,26 @@ pub enum RelayUnavailable {
     Store(#[from] StoreError),
 }
 
+/// A call to a relay did not succeed.
+#[derive(Debug, Error)]
+pub enum RelayCallError {
+    /// It was not made.
+    #[error(transparent)]
+    Unavailable(#[from] RelayUnavailable),
+    /// It failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
 /// A key could not be rotated. The old one goes on working.
 #[derive(Debug, Error)]
 pub enum RotateError {
-    /// There is none.
+    /// The call.
     #[error(transparent)]
-    Unavailable(#[from] RelayUnavailable),
-    /// The relay.
+    Call(#[from] RelayCallError),
+    /// The database.
     #[error(transparent)]
-    Call(#[from] CallError),
+    Store(#[from] StoreError),
     /// Another process has changed it meanwhile.
     #[error("another process has changed the key meanwhile")]
     Outrun,
@@ -167,92 +179,46 @@ impl Relays {
         &self.trust
     }
 
-    /// The relay at `url` with a key, enrolling first where that is needed and allowed.
-    pub async fn instance(&self, url: &str) -> Result<Keyed, RelayUnavailable> {
-        if self.choice == RelayChoice::Off {
-            return Err(RelayUnavailable::Off);
-        }
-        let kept = self.kept(url)?;
-        for _ in 0..LOOKS {
-            let (_, state) = self.read(url).await?;
-            match state.need(self.clock.seconds()) {
-                Need::Use(Credential { key, .. }) => {
-                    return Ok(Keyed {
-                        instance: kept.relay.instance(key.clone()),
-                        key,
-                        unproven: state.is_unproven(),
-                    });
+    /// Calls the relay at `url` with a key, enrolling first where that is needed and allowed. Where the key is refused,
+    /// the call is made once more with what there is instead.
+    pub async fn call<T, F>(&self, url: &str, call: impl Fn(Instance) -> F) -> Result<T, RelayCallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        for _ in 0..KEYS {
+            let keyed = self.keyed(url).await?;
+            match call(keyed.instance.clone()).await {
+                Ok(answer) => {
+                    Self::note(self.worked(url, &keyed).await);
+                    return Ok(answer);
                 }
-                Need::Wait { until } => return Err(RelayUnavailable::BackingOff { until }),
-                Need::Stop => return Err(RelayUnavailable::Revoked),
-                Need::Enroll => self.enroll(url, &kept).await?,
+                Err(CallError::Refused(refusal)) if is_of_the_key(&refusal) => {
+                    self.refused(url, &keyed, &refusal)
+                        .await
+                        .map_err(RelayUnavailable::from)?;
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         let until = self.clock.seconds() + 1;
-        Err(RelayUnavailable::BackingOff { until })
-    }
-
-    /// The relay answered a call with that key in a way that shows it works.
-    pub async fn worked(&self, url: &str, keyed: &Keyed) -> Result<(), StoreError> {
-        if !keyed.unproven {
-            return Ok(());
-        }
-        let (row, state) = self.read(url).await?;
-        self.change(url, row.as_ref(), &state, &state.worked(&keyed.key), "")
-            .await
-            .map(|_| ())
-    }
-
-    /// The relay refused a call because of its key. [`Relays::instance`] then says what is left to do. Whether this
-    /// refusal was one of the key.
-    pub async fn refused(&self, url: &str, keyed: &Keyed, refusal: &Refusal) -> Result<bool, StoreError> {
-        let revoked = match refusal.code {
-            Some(ErrorCode::Unauthorized) => false,
-            Some(ErrorCode::Revoked) => true,
-            Some(_) | None => return Ok(false),
-        };
-        let (row, state) = self.read(url).await?;
-        let now = self.clock.seconds();
-        let (next, note) = if revoked {
-            let note = "the relay has revoked this instance: nothing is sent until an admin resumes it";
-            (state.revoked(&keyed.key), note)
-        } else {
-            let next = state.unauthorized(&keyed.key, now, draw());
-            (next, "the relay does not know this instance's key")
-        };
-        if self.change(url, row.as_ref(), &state, &next, note).await? {
-            if revoked {
-                error!(relay = url, "the relay has revoked this instance, pushes wait");
-            } else {
-                warn!(relay = url, "the relay does not know this instance's key");
-            }
-        }
-        Ok(true)
+        Err(RelayUnavailable::BackingOff { until }.into())
     }
 
     /// Asks for a new key. It is used from then on, and the old one kept until it has worked.
     pub async fn rotate(&self, url: &str) -> Result<(), RotateError> {
-        let keyed = self.instance(url).await?;
-        let rotation = match keyed.instance.rotate(None).await {
-            Ok(rotation) => rotation,
-            Err(CallError::Refused(refusal)) => {
-                self.refused(url, &keyed, &refusal)
-                    .await
-                    .map_err(RelayUnavailable::from)?;
-                return Err(CallError::Refused(refusal).into());
-            }
-            Err(error) => return Err(error.into()),
+        let (old, rotation) = self
+            .call(url, |instance| async move {
+                let rotation = instance.rotate(None).await?;
+                Ok((instance, rotation))
+            })
+            .await?;
+        let (row, state) = self.read(url).await?;
+        let new = Credential {
+            instance_id: rotation.instance_id,
+            key: rotation.instance_key,
         };
-        let (row, state) = self.read(url).await.map_err(RelayUnavailable::from)?;
-        let next = state.rotated(
-            &keyed.key,
-            Credential {
-                instance_id: rotation.instance_id,
-                key: rotation.instance_key,
-            },
-        );
-        let kept = self.change(url, row.as_ref(), &state, &next, "").await;
-        if !kept.map_err(RelayUnavailable::from)? {
+        let next = state.rotated(old.key(), new);
+        if !self.change(url, row.as_ref(), &state, &next, "").await? {
             return Err(RotateError::Outrun);
         }
         info!(relay = url, "key rotated");
@@ -280,6 +246,69 @@ impl Relays {
             note: row.note,
         };
         Ok(rows.into_iter().map(status).collect())
+    }
+
+    /// A key to use, or why there is none.
+    async fn keyed(&self, url: &str) -> Result<Keyed, RelayUnavailable> {
+        if self.choice == RelayChoice::Off {
+            return Err(RelayUnavailable::Off);
+        }
+        let kept = self.kept(url)?;
+        for _ in 0..LOOKS {
+            let (_, state) = self.read(url).await?;
+            match state.need(self.clock.seconds()) {
+                Need::Use(Credential { key, .. }) => {
+                    return Ok(Keyed {
+                        instance: kept.relay.instance(key.clone()),
+                        key,
+                        unproven: state.is_unproven(),
+                    });
+                }
+                Need::Wait { until } => return Err(RelayUnavailable::BackingOff { until }),
+                Need::Stop => return Err(RelayUnavailable::Revoked),
+                Need::Enroll => self.enroll(url, &kept).await?,
+            }
+        }
+        let until = self.clock.seconds() + 1;
+        Err(RelayUnavailable::BackingOff { until })
+    }
+
+    async fn worked(&self, url: &str, keyed: &Keyed) -> Result<(), StoreError> {
+        if !keyed.unproven {
+            return Ok(());
+        }
+        let (row, state) = self.read(url).await?;
+        self.change(url, row.as_ref(), &state, &state.worked(&keyed.key), "")
+            .await
+            .map(|_| ())
+    }
+
+    async fn refused(&self, url: &str, keyed: &Keyed, refusal: &Refusal) -> Result<(), StoreError> {
+        let (row, state) = self.read(url).await?;
+        if refusal.code == Some(ErrorCode::Revoked) {
+            let note = "the relay has revoked this instance: nothing is sent until an admin resumes it";
+            let next = state.revoked(&keyed.key);
+            if self.change(url, row.as_ref(), &state, &next, note).await? {
+                error!(
+                    relay = url,
+                    "the relay has revoked this instance, pushes wait for an admin"
+                );
+            }
+        } else {
+            let note = "the relay does not know this instance's key";
+            let next = state.unauthorized(&keyed.key, self.clock.seconds(), draw());
+            if self.change(url, row.as_ref(), &state, &next, note).await? {
+                warn!(relay = url, "the relay does not know this instance's key");
+            }
+        }
+        Ok(())
+    }
+
+    /// What is kept is behind by one answer if the database fails; the next answer says the same again.
+    fn note(noted: Result<(), StoreError>) {
+        if let Err(error) = noted {
+            warn!(%error, "the standing with a relay could not be kept");
+        }
     }
 
     async fn enroll(&self, url: &str, kept: &Kept) -> Result<(), StoreError> {
@@ -386,6 +415,10 @@ impl RelayUnavailable {
             Self::Store(_) => "store",
         }
     }
+}
+
+fn is_of_the_key(refusal: &Refusal) -> bool {
+    matches!(refusal.code, Some(ErrorCode::Unauthorized | ErrorCode::Revoked))
 }
 
 /// Nothing of it comes from the relay: the admin's page shows it.

@@ -165,6 +165,11 @@ impl Relay {
 }
 
 impl Instance {
+    /// The key that it calls with.
+    pub fn key(&self) -> &InstanceKey {
+        &self.key
+    }
+
     /// Sends one push.
     pub async fn push(&self, message: &PushMessage) -> Result<PushOutcome, CallError> {
         let call = self.call(Method::POST, "v1/push").json(&PushOut::new(message));

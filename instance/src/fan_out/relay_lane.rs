@@ -1,8 +1,7 @@
 //! One relay: a lane's rows as batches, with a key that works.
 //!
 //! ```text
-//! rows -> batches of 500 messages and 4 MiB -> Relays::instance -> POST -> what each met
-//!                     the key was refused -> Relays::refused -> once more with what it then gives
+//! rows -> batches of 500 messages and 4 MiB -> Relays::call -> POST -> what each met
 //!                     the whole batch is too large for somebody on the way -> in halves
 //! ```
 
@@ -18,18 +17,15 @@ use sovereign_relay_client::{
         redacted::Redacted,
     },
 };
-use tracing::warn;
 
 use super::{FanOut, verdict::Met};
 use crate::{
-    relay::RelayUnavailable,
-    store::{OutboxRow, StoreError},
+    relay::{RelayCallError, RelayUnavailable},
+    store::OutboxRow,
 };
 
 /// Names, punctuation and the smaller fields of one message's JSON, with room to spare.
 const MESSAGE_BYTES: usize = 512;
-/// Keys that are tried for one batch: the one at hand, the one before a rotation, a new one. Then it waits.
-const KEYS: usize = 3;
 
 impl FanOut {
     /// What each row met, in their order.
@@ -69,26 +65,19 @@ impl FanOut {
             return Answered::Each(Vec::new());
         }
         let all = |met: Met| Answered::Each(vec![met; part.len()]);
-        for _ in 0..KEYS {
-            let keyed = match self.relays.instance(relay_url).await {
-                Ok(keyed) => keyed,
-                Err(unavailable) => return all(self.held(&unavailable)),
-            };
-            let refusal = match keyed.instance.push_batch(part).await {
-                Ok(places) => {
-                    noted(self.relays.worked(relay_url, &keyed).await.map(|()| true));
-                    return Answered::Each(places.into_iter().map(Met::of_place).collect());
-                }
-                Err(error) if part.len() > 1 && is_too_much(&error) => return Answered::TooMuch,
-                Err(CallError::Refused(refusal)) => refusal,
-                Err(error) => return all(Met::of_call(&error)),
-            };
-            if !noted(self.relays.refused(relay_url, &keyed, &refusal).await) {
-                return all(Met::of_place(Err(refusal)));
-            }
+        let answered = self
+            .relays
+            .call(
+                relay_url,
+                |instance| async move { instance.push_batch(part).await },
+            )
+            .await;
+        match answered {
+            Ok(places) => Answered::Each(places.into_iter().map(Met::of_place).collect()),
+            Err(RelayCallError::Unavailable(unavailable)) => all(self.held(&unavailable)),
+            Err(RelayCallError::Call(error)) if part.len() > 1 && is_too_much(&error) => Answered::TooMuch,
+            Err(RelayCallError::Call(error)) => all(Met::of_call(&error)),
         }
-        let until = self.clock.seconds() + 1;
-        all(self.held(&RelayUnavailable::BackingOff { until }))
     }
 
     fn held(&self, unavailable: &RelayUnavailable) -> Met {
@@ -106,14 +95,6 @@ const UNREADABLE_ROW: Met = Met::Never {
 enum Answered {
     Each(Vec<Met>),
     TooMuch,
-}
-
-/// What is kept of a relay is behind by one answer if the database fails; the next answer says the same again.
-fn noted(noted: Result<bool, StoreError>) -> bool {
-    noted.unwrap_or_else(|error| {
-        warn!(%error, "the standing with a relay could not be kept");
-        false
-    })
 }
 
 fn is_too_much(error: &CallError) -> bool {

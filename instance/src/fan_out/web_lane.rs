@@ -2,13 +2,16 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
-use sovereign_relay_client::protocol::time::UnixMillis;
+use sovereign_relay_client::protocol::{redacted::Redacted, time::UnixMillis};
 
 use super::{
     FanOut,
     verdict::{Later, Met},
 };
-use crate::store::{OutboxRow, Subscription};
+use crate::{
+    store::{OutboxRow, Subscription},
+    web_push::{self, Delivery, WebPush},
+};
 
 /// Web Push, as far as the fan-out needs it.
 pub trait Browsers: Send + Sync {
@@ -47,6 +50,52 @@ pub enum Posted {
         /// Why.
         reason: &'static str,
     },
+}
+
+impl Browsers for WebPush {
+    fn seal(&self, browser: &Subscription, json: &str) -> Result<Vec<u8>, &'static str> {
+        let (endpoint, auth) = (browser.endpoint.expose(), browser.auth.expose());
+        let subscription = web_push::Subscription::parse(endpoint, &browser.p256dh, auth, self.addresses())
+            .map_err(|_| "subscription")?;
+        web_push::seal(&subscription, json).map_err(|_| "not_sealed")
+    }
+
+    fn post<'a>(
+        &'a self,
+        row: &'a OutboxRow,
+        sealed: Vec<u8>,
+        ttl_seconds: u32,
+        now: UnixMillis,
+    ) -> BoxFuture<'a, Posted> {
+        async move {
+            let delivery = Delivery {
+                priority: row.priority,
+                ttl_seconds,
+                tag: row.collapse_id.as_ref().map(Redacted::expose),
+            };
+            WebPush::post(self, row.address.expose(), sealed, &delivery, now)
+                .await
+                .into()
+        }
+        .boxed()
+    }
+}
+
+impl From<web_push::Outcome> for Posted {
+    fn from(outcome: web_push::Outcome) -> Self {
+        let reason = outcome.reason();
+        match outcome {
+            web_push::Outcome::Sent => Self::Sent,
+            web_push::Outcome::Gone => Self::Gone { reason },
+            web_push::Outcome::Retry { after, .. } => Self::Later {
+                reason,
+                after: after.map(|after| after.as_secs()),
+            },
+            // The operator may mend it.
+            web_push::Outcome::Misconfigured(_) => Self::Later { reason, after: None },
+            web_push::Outcome::Failed(_) => Self::Never { reason },
+        }
+    }
 }
 
 impl From<Posted> for Met {
