@@ -20,6 +20,8 @@ mod sql;
 mod subscriptions;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use sqlx::{Any, AnyPool, Transaction};
 use uuid::Uuid;

@@ -9,13 +9,30 @@ use sqlx::any::AnyRow;
 use uuid::Uuid;
 
 use super::{
-    Registered, Store, StoreError, outbox,
+    Registered, Store, StoreError,
+    dialect::Dialect,
+    outbox,
     row::{self, Unreadable},
     sql::{CHUNK, integer, statement, tuples},
 };
 use crate::{entropy, user::User};
 
 const TABLE: &str = "push_device_tokens";
+
+pub(super) const COUNT_OTHERS: &str =
+    "SELECT COUNT(*) FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2 AND device_token <> $3";
+const UPSERT: &str = "INSERT INTO push_device_tokens \
+     (id, tenant_id, user_id, platform, device_token, public_key, relay_url, created_at, last_used_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL) \
+     ON CONFLICT (device_token) DO UPDATE SET \
+     tenant_id = excluded.tenant_id, user_id = excluded.user_id, platform = excluded.platform, \
+     public_key = excluded.public_key, relay_url = excluded.relay_url, created_at = excluded.created_at, \
+     last_used_at = NULL RETURNING id";
+pub(super) const OF_USER: &str = "SELECT \
+     id, tenant_id, user_id, platform, device_token, public_key, relay_url, created_at, last_used_at \
+     FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2 ORDER BY created_at, id";
+pub(super) const PRUNE: &str = "DELETE FROM push_device_tokens \
+     WHERE id = $1 AND created_at = $2 AND public_key = $3 AND created_at < $4";
 
 /// A registered device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,36 +80,26 @@ impl Store {
     ) -> Result<Registered, StoreError> {
         let mut transaction = self.begin().await?;
         self.dialect.lock_user(&mut transaction, &device.user).await?;
-        let others: i64 = sqlx::query_scalar(
-            "SELECT COUNT(*) FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2 AND device_token <> $3",
-        )
-        .bind(&device.user.tenant)
-        .bind(&device.user.id)
-        .bind(device.token.expose())
-        .fetch_one(&mut *transaction)
-        .await?;
+        let others: i64 = sqlx::query_scalar(COUNT_OTHERS)
+            .bind(&device.user.tenant)
+            .bind(&device.user.id)
+            .bind(device.token.expose())
+            .fetch_one(&mut *transaction)
+            .await?;
         if others >= i64::from(limit) {
             return Ok(Registered::Full);
         }
-        let id: String = sqlx::query_scalar(
-            "INSERT INTO push_device_tokens \
-             (id, tenant_id, user_id, platform, device_token, public_key, relay_url, created_at, last_used_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL) \
-             ON CONFLICT (device_token) DO UPDATE SET \
-             tenant_id = excluded.tenant_id, user_id = excluded.user_id, platform = excluded.platform, \
-             public_key = excluded.public_key, relay_url = excluded.relay_url, created_at = excluded.created_at, \
-             last_used_at = NULL RETURNING id",
-        )
-        .bind(entropy::uuid().to_string())
-        .bind(&device.user.tenant)
-        .bind(&device.user.id)
-        .bind(device.platform.as_str())
-        .bind(device.token.expose())
-        .bind(&device.public_key)
-        .bind(&device.relay_url)
-        .bind(integer(now))
-        .fetch_one(&mut *transaction)
-        .await?;
+        let id: String = sqlx::query_scalar(UPSERT)
+            .bind(entropy::uuid().to_string())
+            .bind(&device.user.tenant)
+            .bind(&device.user.id)
+            .bind(device.platform.as_str())
+            .bind(device.token.expose())
+            .bind(&device.public_key)
+            .bind(&device.relay_url)
+            .bind(integer(now))
+            .fetch_one(&mut *transaction)
+            .await?;
         let owner = (&device.user, device.public_key.as_str());
         outbox::drop_unless(self.dialect, &mut transaction, &id, owner).await?;
         transaction.commit().await?;
@@ -101,14 +108,11 @@ impl Store {
 
     /// All of a user's devices, the first registered first.
     pub async fn devices_of(&self, user: &User) -> Result<Vec<Device>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT id, tenant_id, user_id, platform, device_token, public_key, relay_url, created_at, last_used_at \
-             FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2 ORDER BY created_at, id",
-        )
-        .bind(&user.tenant)
-        .bind(&user.id)
-        .fetch_all(&self.pool)
-        .await?;
+        let rows = sqlx::query(OF_USER)
+            .bind(&user.tenant)
+            .bind(&user.id)
+            .fetch_all(&self.pool)
+            .await?;
         Ok(row::readable(TABLE, &rows, device))
     }
 
@@ -146,16 +150,13 @@ impl Store {
         public_key: &str,
         invalid_since: u64,
     ) -> Result<bool, StoreError> {
-        let pruned = sqlx::query(
-            "DELETE FROM push_device_tokens \
-             WHERE id = $1 AND created_at = $2 AND public_key = $3 AND created_at < $4",
-        )
-        .bind(id.to_string())
-        .bind(integer(created_at))
-        .bind(public_key)
-        .bind(integer(invalid_since))
-        .execute(&self.pool)
-        .await?;
+        let pruned = sqlx::query(PRUNE)
+            .bind(id.to_string())
+            .bind(integer(created_at))
+            .bind(public_key)
+            .bind(integer(invalid_since))
+            .execute(&self.pool)
+            .await?;
         Ok(pruned.rows_affected() > 0)
     }
 
@@ -170,17 +171,8 @@ impl Store {
         used: &[(Uuid, u64)],
         now: u64,
     ) -> Result<(), StoreError> {
-        // Whoever has a row locked is noting the same, or is replacing it.
-        let lock = match self.dialect.skip_locked() {
-            "" => String::new(),
-            lock => lock.replace("UPDATE", &format!("UPDATE OF {table}")),
-        };
         for chunk in used.chunks(CHUNK) {
-            let update = statement(format!(
-                "UPDATE {table} SET last_used_at = $1 WHERE id IN (SELECT {table}.id FROM {table} \
-                 JOIN (VALUES {}) AS used ON id = used.column1 AND created_at = used.column2{lock})",
-                tuples(1, chunk.len(), 2),
-            ));
+            let update = statement(note_use(self.dialect, table, chunk.len()));
             let mut update = sqlx::query(update).bind(integer(now));
             for (id, created_at) in chunk {
                 update = update.bind(id.to_string()).bind(integer(*created_at));
@@ -189,6 +181,16 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Whoever has a row locked is noting the same, or is replacing it.
+pub(super) fn note_use(dialect: Dialect, table: &str, rows: usize) -> String {
+    let lock = dialect.skip_locked_of(table);
+    let used = tuples(1, rows, 2);
+    format!(
+        "UPDATE {table} SET last_used_at = $1 WHERE id IN (SELECT {table}.id FROM {table} \
+         JOIN (VALUES {used}) AS used ON id = used.column1 AND created_at = used.column2{lock})"
+    )
 }
 
 fn device(row: &AnyRow) -> Result<Device, Unreadable> {

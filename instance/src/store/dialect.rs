@@ -39,6 +39,14 @@ impl Dialect {
         }
     }
 
+    /// [`Dialect::skip_locked`] for a `SELECT` that joins others to `table`.
+    pub(super) fn skip_locked_of(self, table: &str) -> String {
+        match self {
+            Self::Sqlite => String::new(),
+            Self::Postgres => format!(" FOR UPDATE OF {table} SKIP LOCKED"),
+        }
+    }
+
     /// Until the transaction ends, registrations of this user wait: counting them and adding one is then one step.
     pub(super) async fn lock_user(
         self,

@@ -14,7 +14,9 @@
 //! ```
 
 mod columns;
+mod drops;
 mod lanes;
+pub(super) mod sql;
 
 use sovereign_relay_protocol::{
     platform::{Platform, Priority},
@@ -25,6 +27,7 @@ use uuid::Uuid;
 
 pub use self::lanes::Lane;
 use self::columns::{COLUMNS, WIDTH, bind, read};
+pub(super) use self::drops::{drop_target, drop_unless, drop_user};
 use super::{
     LogEntry, Outcome, Store, StoreError, delivery_log,
     dialect::Dialect,
@@ -180,15 +183,7 @@ impl Store {
         lease_seconds: u64,
         limit: u32,
     ) -> Result<Vec<OutboxRow>, StoreError> {
-        let claim = statement(format!(
-            "WITH due AS MATERIALIZED (\
-             SELECT id FROM push_outbox WHERE next_attempt_at <= $1 AND leased_until <= $1 AND ttl_until > $1 \
-             ORDER BY next_attempt_at LIMIT $3{}) \
-             UPDATE push_outbox SET attempts = attempts + 1, first_attempt_at = COALESCE(first_attempt_at, $1), \
-             next_attempt_at = $2, leased_until = $2 WHERE id IN (SELECT id FROM due) RETURNING {COLUMNS}",
-            self.dialect.skip_locked()
-        ));
-        let rows = sqlx::query(claim)
+        let rows = sqlx::query(statement(sql::claim(self.dialect)))
             .bind(integer(now))
             .bind(integer(now.saturating_add(lease_seconds)))
             .bind(i64::from(limit))
@@ -211,15 +206,8 @@ impl Store {
 
     /// Removes up to `limit` rows that nobody is sending and that are older than they may get, and logs them.
     pub async fn drop_expired(&self, now: u64, limit: u32) -> Result<Vec<OutboxRow>, StoreError> {
-        let delete = statement(format!(
-            "WITH expired AS MATERIALIZED (\
-             SELECT id FROM push_outbox WHERE ttl_until <= $1 AND leased_until <= $1 \
-             ORDER BY ttl_until LIMIT $2{}) \
-             DELETE FROM push_outbox WHERE id IN (SELECT id FROM expired) RETURNING {COLUMNS}",
-            self.dialect.skip_locked()
-        ));
         let mut transaction = self.begin().await?;
-        let rows = sqlx::query(delete)
+        let rows = sqlx::query(statement(sql::drop_expired(self.dialect)))
             .bind(integer(now))
             .bind(i64::from(limit))
             .fetch_all(&mut *transaction)
@@ -252,62 +240,6 @@ impl Store {
     }
 }
 
-/// Drops what waits for targets that are gone.
-pub(super) async fn drop_target(
-    dialect: Dialect,
-    transaction: &mut Transaction<'_, Any>,
-    targets: &[String],
-) -> Result<(), StoreError> {
-    for chunk in targets.chunks(CHUNK) {
-        let ids = tuples(0, 1, chunk.len());
-        let delete = delete_where(dialect, &format!("target_id IN {ids}"));
-        let delete = chunk
-            .iter()
-            .fold(sqlx::query(delete), |delete, id| delete.bind(id));
-        delete.execute(&mut **transaction).await?;
-    }
-    Ok(())
-}
-
-/// Drops what waits for a target, unless it is for this user and sealed for this key.
-pub(super) async fn drop_unless(
-    dialect: Dialect,
-    transaction: &mut Transaction<'_, Any>,
-    target: &str,
-    (user, public_key): (&User, &str),
-) -> Result<(), StoreError> {
-    let other = "target_id = $1 AND NOT (tenant_id = $2 AND user_id = $3 AND target_public_key = $4)";
-    sqlx::query(delete_where(dialect, other))
-        .bind(target)
-        .bind(&user.tenant)
-        .bind(&user.id)
-        .bind(public_key)
-        .execute(&mut **transaction)
-        .await?;
-    Ok(())
-}
-
-/// Drops what waits for a user.
-pub(super) async fn drop_user(
-    dialect: Dialect,
-    transaction: &mut Transaction<'_, Any>,
-    user: &User,
-) -> Result<(), StoreError> {
-    sqlx::query(delete_where(dialect, "tenant_id = $1 AND user_id = $2"))
-        .bind(&user.tenant)
-        .bind(&user.id)
-        .execute(&mut **transaction)
-        .await?;
-    Ok(())
-}
-
-fn delete_where(dialect: Dialect, condition: &str) -> sqlx::SqlStr {
-    let lock = dialect.lock_in_order();
-    statement(format!(
-        "DELETE FROM push_outbox WHERE id IN (SELECT id FROM push_outbox WHERE {condition}{lock})"
-    ))
-}
-
 async fn settle_chunk(
     dialect: Dialect,
     transaction: &mut Transaction<'_, Any>,
@@ -323,17 +255,12 @@ async fn settle_chunk(
     }
     if !done.is_empty() {
         let ids = tuples(0, 1, done.len());
-        let delete = sqlx::query(delete_where(dialect, &format!("id IN {ids}")));
+        let delete = sqlx::query(statement(sql::delete_where(dialect, &format!("id IN {ids}"))));
         let delete = done.iter().fold(delete, |delete, id| delete.bind(id.to_string()));
         delete.execute(&mut **transaction).await?;
     }
     if !again.is_empty() {
-        let update = statement(format!(
-            "UPDATE push_outbox SET next_attempt_at = again.column3, leased_until = 0, \
-             first_attempt_at = CASE WHEN again.column4 = 1 THEN NULL ELSE first_attempt_at END \
-             FROM (VALUES {}) AS again WHERE id = again.column1 AND leased_until = again.column2",
-            tuples(0, again.len(), 4)
-        ));
+        let update = statement(sql::retry(again.len()));
         let update = again.iter().fold(sqlx::query(update), |update, (claim, at, forgotten)| {
             update
                 .bind(claim.id.to_string())

@@ -13,6 +13,19 @@ use crate::{entropy, user::User};
 
 const TABLE: &str = "push_subscriptions";
 
+pub(super) const COUNT_OTHERS: &str =
+    "SELECT COUNT(*) FROM push_subscriptions WHERE tenant_id = $1 AND user_id = $2 AND endpoint <> $3";
+const UPSERT: &str = "INSERT INTO push_subscriptions \
+     (id, tenant_id, user_id, endpoint, p256dh, auth, created_at, last_used_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, NULL) \
+     ON CONFLICT (endpoint) DO UPDATE SET \
+     tenant_id = excluded.tenant_id, user_id = excluded.user_id, p256dh = excluded.p256dh, \
+     auth = excluded.auth, created_at = excluded.created_at, last_used_at = NULL RETURNING id";
+pub(super) const OF_USER: &str = "SELECT id, tenant_id, user_id, endpoint, p256dh, auth, created_at, last_used_at \
+     FROM push_subscriptions WHERE tenant_id = $1 AND user_id = $2 ORDER BY created_at, id";
+pub(super) const PRUNE: &str =
+    "DELETE FROM push_subscriptions WHERE id = $1 AND created_at = $2 AND p256dh = $3";
+
 /// A browser that has subscribed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Subscription {
@@ -57,34 +70,25 @@ impl Store {
         self.dialect
             .lock_user(&mut transaction, &subscription.user)
             .await?;
-        let others: i64 = sqlx::query_scalar(
-            "SELECT COUNT(*) FROM push_subscriptions WHERE tenant_id = $1 AND user_id = $2 AND endpoint <> $3",
-        )
-        .bind(&subscription.user.tenant)
-        .bind(&subscription.user.id)
-        .bind(subscription.endpoint.expose())
-        .fetch_one(&mut *transaction)
-        .await?;
+        let others: i64 = sqlx::query_scalar(COUNT_OTHERS)
+            .bind(&subscription.user.tenant)
+            .bind(&subscription.user.id)
+            .bind(subscription.endpoint.expose())
+            .fetch_one(&mut *transaction)
+            .await?;
         if others >= i64::from(limit) {
             return Ok(Registered::Full);
         }
-        let id: String = sqlx::query_scalar(
-            "INSERT INTO push_subscriptions \
-             (id, tenant_id, user_id, endpoint, p256dh, auth, created_at, last_used_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, NULL) \
-             ON CONFLICT (endpoint) DO UPDATE SET \
-             tenant_id = excluded.tenant_id, user_id = excluded.user_id, p256dh = excluded.p256dh, \
-             auth = excluded.auth, created_at = excluded.created_at, last_used_at = NULL RETURNING id",
-        )
-        .bind(entropy::uuid().to_string())
-        .bind(&subscription.user.tenant)
-        .bind(&subscription.user.id)
-        .bind(subscription.endpoint.expose())
-        .bind(&subscription.p256dh)
-        .bind(subscription.auth.expose())
-        .bind(integer(now))
-        .fetch_one(&mut *transaction)
-        .await?;
+        let id: String = sqlx::query_scalar(UPSERT)
+            .bind(entropy::uuid().to_string())
+            .bind(&subscription.user.tenant)
+            .bind(&subscription.user.id)
+            .bind(subscription.endpoint.expose())
+            .bind(&subscription.p256dh)
+            .bind(subscription.auth.expose())
+            .bind(integer(now))
+            .fetch_one(&mut *transaction)
+            .await?;
         let owner = (&subscription.user, subscription.p256dh.as_str());
         outbox::drop_unless(self.dialect, &mut transaction, &id, owner).await?;
         transaction.commit().await?;
@@ -93,14 +97,11 @@ impl Store {
 
     /// All of a user's browsers, the first subscribed first.
     pub async fn subscriptions_of(&self, user: &User) -> Result<Vec<Subscription>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT id, tenant_id, user_id, endpoint, p256dh, auth, created_at, last_used_at \
-             FROM push_subscriptions WHERE tenant_id = $1 AND user_id = $2 ORDER BY created_at, id",
-        )
-        .bind(&user.tenant)
-        .bind(&user.id)
-        .fetch_all(&self.pool)
-        .await?;
+        let rows = sqlx::query(OF_USER)
+            .bind(&user.tenant)
+            .bind(&user.id)
+            .fetch_all(&self.pool)
+            .await?;
         Ok(row::readable(TABLE, &rows, subscription))
     }
 
@@ -127,13 +128,12 @@ impl Store {
         created_at: u64,
         p256dh: &str,
     ) -> Result<bool, StoreError> {
-        let pruned =
-            sqlx::query("DELETE FROM push_subscriptions WHERE id = $1 AND created_at = $2 AND p256dh = $3")
-                .bind(id.to_string())
-                .bind(integer(created_at))
-                .bind(p256dh)
-                .execute(&self.pool)
-                .await?;
+        let pruned = sqlx::query(PRUNE)
+            .bind(id.to_string())
+            .bind(integer(created_at))
+            .bind(p256dh)
+            .execute(&self.pool)
+            .await?;
         Ok(pruned.rows_affected() > 0)
     }
 

@@ -1,6 +1,8 @@
 //! What tests of this crate build on: a store in a directory that goes with the test, and rows to put into it.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+pub(crate) mod postgres;
+
 use sovereign_relay_protocol::{
     platform::{Platform, Priority},
     redacted::Redacted,
@@ -8,7 +10,7 @@ use sovereign_relay_protocol::{
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::{Channel, Device, NewDevice, NewSubscription, OutboxRow, Store};
+use super::{Channel, Device, NewDevice, NewSubscription, OutboxRow, Registered, Store};
 use crate::{entropy, user::User};
 
 /// A relay's address.
@@ -19,6 +21,34 @@ pub(crate) async fn sqlite() -> (TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", directory.path().join("push.db").display());
     (directory, Store::connect(&url).await.unwrap())
+}
+
+/// A store, and where it is, for a second process.
+pub(crate) struct Place {
+    pub(crate) url: String,
+    pub(crate) store: Store,
+}
+
+impl Place {
+    /// Opens what is at this address.
+    pub(crate) async fn open(url: String) -> Self {
+        let store = Store::connect(&url).await.unwrap();
+        Self { url, store }
+    }
+
+    /// As another process would.
+    pub(crate) async fn again(&self) -> Store {
+        Store::connect(&self.url).await.unwrap()
+    }
+}
+
+/// Registers it and reads it back.
+pub(crate) async fn registered(store: &Store, device: &NewDevice, now: u64) -> Device {
+    let Registered::As(id) = store.register_device(device, u32::MAX, now).await.unwrap() else {
+        panic!("there is no limit");
+    };
+    let devices = store.devices_of(&device.user).await.unwrap();
+    devices.into_iter().find(|device| device.id == id).unwrap()
 }
 
 /// A device of `user` with this token.

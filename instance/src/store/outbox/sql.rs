@@ -1,0 +1,45 @@
+//! The statements of the outbox that differ by dialect or by number of rows.
+
+use super::{
+    super::{dialect::Dialect, sql::tuples},
+    columns::COLUMNS,
+};
+
+/// `$1` now, `$2` end of the lease, `$3` limit. Materialized, since PostgreSQL may otherwise run the limited `SELECT`
+/// more than once.
+pub(in crate::store) fn claim(dialect: Dialect) -> String {
+    let lock = dialect.skip_locked();
+    format!(
+        "WITH due AS MATERIALIZED (\
+         SELECT id FROM push_outbox WHERE next_attempt_at <= $1 AND leased_until <= $1 AND ttl_until > $1 \
+         ORDER BY next_attempt_at LIMIT $3{lock}) \
+         UPDATE push_outbox SET attempts = attempts + 1, first_attempt_at = COALESCE(first_attempt_at, $1), \
+         next_attempt_at = $2, leased_until = $2 WHERE id IN (SELECT id FROM due) RETURNING {COLUMNS}"
+    )
+}
+
+/// `$1` now, `$2` limit.
+pub(in crate::store) fn drop_expired(dialect: Dialect) -> String {
+    let lock = dialect.skip_locked();
+    format!(
+        "WITH expired AS MATERIALIZED (\
+         SELECT id FROM push_outbox WHERE ttl_until <= $1 AND leased_until <= $1 \
+         ORDER BY ttl_until LIMIT $2{lock}) \
+         DELETE FROM push_outbox WHERE id IN (SELECT id FROM expired) RETURNING {COLUMNS}"
+    )
+}
+
+/// Of each row its id, the end of its lease, when it is due again, and 1 if the attempt is forgotten.
+pub(in crate::store) fn retry(rows: usize) -> String {
+    let again = tuples(0, rows, 4);
+    format!(
+        "UPDATE push_outbox SET next_attempt_at = again.column3, leased_until = 0, \
+         first_attempt_at = CASE WHEN again.column4 = 1 THEN NULL ELSE first_attempt_at END \
+         FROM (VALUES {again}) AS again WHERE id = again.column1 AND leased_until = again.column2"
+    )
+}
+
+pub(in crate::store) fn delete_where(dialect: Dialect, condition: &str) -> String {
+    let lock = dialect.lock_in_order();
+    format!("DELETE FROM push_outbox WHERE id IN (SELECT id FROM push_outbox WHERE {condition}{lock})")
+}
