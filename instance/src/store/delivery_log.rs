@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::{
     Channel, OutboxRow, Store, StoreError,
+    dialect::Dialect,
     row::{self, Unreadable},
     sql::{CHUNK, integer, statement, tuples},
 };
@@ -154,7 +155,7 @@ impl Store {
     /// Logs what has no row in the outbox; [`Store::settle`] logs what has.
     pub async fn record(&self, entries: &[LogEntry]) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
-        insert(&mut transaction, entries).await?;
+        insert(self.dialect, &mut transaction, entries).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -197,6 +198,7 @@ impl Store {
 }
 
 pub(super) async fn insert(
+    dialect: Dialect,
     transaction: &mut Transaction<'_, Any>,
     entries: &[LogEntry],
 ) -> Result<(), StoreError> {
@@ -204,7 +206,7 @@ pub(super) async fn insert(
         let insert = statement(format!(
             "INSERT INTO push_delivery_log (id, notification_id, tenant_id, user_id, channel, target_id, platform, \
              relay_host, outcome, reason, at, attempt) VALUES {}",
-            tuples(0, chunk.len(), WIDTH)
+            tuples(dialect, 0, chunk.len(), WIDTH)
         ));
         let insert = chunk.iter().fold(sqlx::query(insert), |insert, entry| {
             insert

@@ -186,9 +186,9 @@ impl Store {
 /// Whoever has a row locked is noting the same, or is replacing it.
 pub(super) fn note_use(dialect: Dialect, table: &str, rows: usize) -> String {
     let lock = dialect.skip_locked_of(table);
-    let used = tuples(1, rows, 2);
+    let (now, used) = (tuples(dialect, 0, 1, 1), tuples(dialect, 1, rows, 2));
     format!(
-        "UPDATE {table} SET last_used_at = $1 WHERE id IN (SELECT {table}.id FROM {table} \
+        "UPDATE {table} SET last_used_at = {now} WHERE id IN (SELECT {table}.id FROM {table} \
          JOIN (VALUES {used}) AS used ON id = used.column1 AND created_at = used.column2{lock})"
     )
 }

@@ -168,7 +168,7 @@ impl Store {
             return Err(StoreError::OutboxFull);
         }
         for chunk in rows.chunks(CHUNK) {
-            let values = tuples(0, chunk.len(), WIDTH);
+            let values = tuples(self.dialect, 0, chunk.len(), WIDTH);
             let insert = statement(format!("INSERT INTO push_outbox ({COLUMNS}) VALUES {values}"));
             let insert = chunk.iter().fold(sqlx::query(insert), bind);
             insert.execute(&mut *transaction).await?;
@@ -200,7 +200,7 @@ impl Store {
         for chunk in settled.chunks(CHUNK) {
             settle_chunk(self.dialect, &mut transaction, chunk).await?;
         }
-        delivery_log::insert(&mut transaction, log).await?;
+        delivery_log::insert(self.dialect, &mut transaction, log).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -215,7 +215,7 @@ impl Store {
         let rows = row::readable(TABLE, &rows, read);
         let entry = |row| LogEntry::of(row, Outcome::Expired, "ttl".into(), now);
         let log: Vec<_> = rows.iter().map(entry).collect();
-        delivery_log::insert(&mut transaction, &log).await?;
+        delivery_log::insert(self.dialect, &mut transaction, &log).await?;
         transaction.commit().await?;
         Ok(rows)
     }
@@ -254,13 +254,13 @@ async fn settle_chunk(
         }
     }
     if !done.is_empty() {
-        let ids = tuples(0, 1, done.len());
+        let ids = tuples(dialect, 0, 1, done.len());
         let delete = sqlx::query(statement(sql::delete_where(dialect, &format!("id IN {ids}"))));
         let delete = done.iter().fold(delete, |delete, id| delete.bind(id.to_string()));
         delete.execute(&mut **transaction).await?;
     }
     if !again.is_empty() {
-        let update = statement(sql::retry(again.len()));
+        let update = statement(sql::retry(dialect, again.len()));
         let update = again.iter().fold(sqlx::query(update), |update, (claim, at, forgotten)| {
             update
                 .bind(claim.id.to_string())

@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
+use super::dialect::Dialect;
+
 /// Rows of one statement. The widest table has 19 columns, and SQLite takes 32,766 values.
 pub(super) const CHUNK: usize = 1000;
 
@@ -16,15 +18,21 @@ pub(super) fn statement(sql: String) -> SqlStr {
 }
 
 /// `($1,$2),($3,$4)`: `rows` tuples of `columns` placeholders, after `bound` that the statement has already.
-pub(super) fn tuples(bound: usize, rows: usize, columns: usize) -> String {
+///
+/// For SQLite `(?,?),(?,?)`: it would take `$1` for a name, and search all names for each. There the statement must have
+/// no numbered ones beside these.
+pub(super) fn tuples(dialect: Dialect, bound: usize, rows: usize, columns: usize) -> String {
     let mut text = String::with_capacity(rows * columns * 7);
     for row in 0..rows {
         text.push_str(if row == 0 { "(" } else { "),(" });
         for column in 0..columns {
-            let comma = if column == 0 { "" } else { "," };
+            text.push_str(if column == 0 { "" } else { "," });
             let number = bound + row * columns + column + 1;
             // A `String` takes whatever is written.
-            let _ = write!(text, "{comma}${number}");
+            let _ = match dialect {
+                Dialect::Sqlite => write!(text, "?"),
+                Dialect::Postgres => write!(text, "${number}"),
+            };
         }
     }
     text.push(')');
@@ -41,10 +49,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_are_numbered_through() {
-        assert_eq!(tuples(0, 2, 2), "($1,$2),($3,$4)");
-        assert_eq!(tuples(3, 1, 3), "($4,$5,$6)");
-        assert_eq!(tuples(0, 3, 1), "($1),($2),($3)");
+    fn placeholders_are_as_each_database_reads_them_fast() {
+        let numbered = |bound, rows, columns| tuples(Dialect::Postgres, bound, rows, columns);
+        assert_eq!(numbered(0, 2, 2), "($1,$2),($3,$4)");
+        assert_eq!(numbered(3, 1, 3), "($4,$5,$6)");
+        assert_eq!(numbered(0, 3, 1), "($1),($2),($3)");
+        assert_eq!(tuples(Dialect::Sqlite, 3, 2, 2), "(?,?),(?,?)");
     }
 
     #[test]

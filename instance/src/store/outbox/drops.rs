@@ -19,7 +19,7 @@ pub(in crate::store) async fn drop_target(
     targets: &[String],
 ) -> Result<(), StoreError> {
     for chunk in targets.chunks(CHUNK) {
-        let ids = tuples(0, 1, chunk.len());
+        let ids = tuples(dialect, 0, 1, chunk.len());
         let delete = statement(sql::delete_where(dialect, &format!("target_id IN {ids}")));
         let delete = chunk
             .iter()

@@ -30,8 +30,8 @@ pub(in crate::store) fn drop_expired(dialect: Dialect) -> String {
 }
 
 /// Of each row its id, the end of its lease, when it is due again, and 1 if the attempt is forgotten.
-pub(in crate::store) fn retry(rows: usize) -> String {
-    let again = tuples(0, rows, 4);
+pub(in crate::store) fn retry(dialect: Dialect, rows: usize) -> String {
+    let again = tuples(dialect, 0, rows, 4);
     format!(
         "UPDATE push_outbox SET next_attempt_at = again.column3, leased_until = 0, \
          first_attempt_at = CASE WHEN again.column4 = 1 THEN NULL ELSE first_attempt_at END \

@@ -27,7 +27,7 @@ async fn no_statement_of_a_fan_out_or_of_the_worker_reads_a_whole_table() {
         (subscriptions::PRUNE.to_owned(), "autoindex_push_subscriptions"),
         (sql::claim(Sqlite), "push_outbox_due"),
         (sql::drop_expired(Sqlite), "push_outbox_expiring"),
-        (sql::retry(3), "autoindex_push_outbox"),
+        (sql::retry(Sqlite, 3), "autoindex_push_outbox"),
         (
             sql::delete_where(Sqlite, "id IN ($1,$2,$3)"),
             "autoindex_push_outbox",
