@@ -116,6 +116,28 @@ find_python_cryptography() {
   python3 -c "import cryptography" || /usr/bin/python3 -c "import cryptography"
 } 2>/dev/null
 
+# The instance's store is tested on a server of the test's own. Debian keeps initdb and postgres off the PATH, and would
+# start a cluster when it installs them.
+need_postgres() {
+  if ! find_postgres && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    step "installing PostgreSQL" install_postgres
+  fi
+  if ! find_postgres; then
+    echo "PostgreSQL is needed for the tests of the instance's store; see https://www.postgresql.org" >&2
+    exit 1
+  fi
+}
+
+find_postgres() {
+  command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb'
+} >/dev/null
+
+install_postgres() {
+  install_package postgresql-common
+  sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
+  install_package postgresql
+}
+
 # One more has two tabs of a real browser connect.
 need_browser() {
   if ! find_browser && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then

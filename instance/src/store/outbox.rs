@@ -25,9 +25,9 @@ use sovereign_relay_protocol::{
 use sqlx::{Any, Row as _, Transaction};
 use uuid::Uuid;
 
-pub use self::lanes::Lane;
 use self::columns::{COLUMNS, WIDTH, bind, read};
 pub(super) use self::drops::{drop_target, drop_unless, drop_user};
+pub use self::lanes::Lane;
 use super::{
     LogEntry, Outcome, Store, StoreError, delivery_log,
     dialect::Dialect,
@@ -261,13 +261,15 @@ async fn settle_chunk(
     }
     if !again.is_empty() {
         let update = statement(sql::retry(dialect, again.len()));
-        let update = again.iter().fold(sqlx::query(update), |update, (claim, at, forgotten)| {
-            update
-                .bind(claim.id.to_string())
-                .bind(integer(claim.leased_until))
-                .bind(integer(*at))
-                .bind(i64::from(*forgotten))
-        });
+        let update = again
+            .iter()
+            .fold(sqlx::query(update), |update, (claim, at, forgotten)| {
+                update
+                    .bind(claim.id.to_string())
+                    .bind(integer(claim.leased_until))
+                    .bind(integer(*at))
+                    .bind(i64::from(*forgotten))
+            });
         update.execute(&mut **transaction).await?;
     }
     Ok(())

@@ -90,7 +90,10 @@ impl Store {
     pub async fn replace_relay(&self, relay: &RelayRow, read: Option<&RelayRow>) -> Result<bool, StoreError> {
         let unchanged = "WHERE COALESCE(push_relays.instance_key, '') = $10 AND push_relays.attempts = $11";
         let key = read.and_then(|read| read.instance_key.as_ref());
-        let read = (key.map_or("", Redacted::expose), read.map_or(0, |read| read.attempts));
+        let read = (
+            key.map_or("", Redacted::expose),
+            read.map_or(0, |read| read.attempts),
+        );
         self.write_relay(relay, unchanged, Some(read)).await
     }
 

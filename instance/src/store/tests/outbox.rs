@@ -109,7 +109,13 @@ async fn a_row_that_is_retried_waits_until_then(Place { store, .. }: Place) {
         .await
         .unwrap();
     let claimed = store.claim(100, 30, 10).await.unwrap();
-    let retry = (claimed[0].claim(), Settled::Retry { at: 110, forgotten: false });
+    let retry = (
+        claimed[0].claim(),
+        Settled::Retry {
+            at: 110,
+            forgotten: false,
+        },
+    );
     store.settle(&[retry], &[]).await.unwrap();
     let counts = OutboxCounts {
         rows: 1,
@@ -129,7 +135,13 @@ async fn who_has_lost_the_lease_cannot_postpone_the_row(Place { store, .. }: Pla
         .unwrap();
     let slow = store.claim(100, 30, 10).await.unwrap();
     let next = store.claim(130, 30, 10).await.unwrap();
-    let retry = (slow[0].claim(), Settled::Retry { at: 131, forgotten: false });
+    let retry = (
+        slow[0].claim(),
+        Settled::Retry {
+            at: 131,
+            forgotten: false,
+        },
+    );
     store.settle(&[retry], &[]).await.unwrap();
     assert_eq!(
         store.claim(159, 30, 10).await.unwrap(),
@@ -224,7 +236,13 @@ async fn ten_thousand_rows_are_written_claimed_and_settled(Place { store, .. }: 
         let log: Vec<_> = batch.iter().map(entry).collect();
         let settle = |(number, row): (usize, &OutboxRow)| match number % 2 {
             0 => (row.claim(), Settled::Done),
-            _ => (row.claim(), Settled::Retry { at: 500, forgotten: false }),
+            _ => (
+                row.claim(),
+                Settled::Retry {
+                    at: 500,
+                    forgotten: false,
+                },
+            ),
         };
         let settled: Vec<_> = batch.iter().enumerate().map(settle).collect();
         store.settle(&settled, &log).await.unwrap();

@@ -22,6 +22,7 @@ fn enrolled(url: &str, key: &str) -> RelayRow {
         relay_url: url.to_owned(),
         instance_id: Some("0198c0de-0000-4000-8000-000000000000".to_owned()),
         instance_key: Some(Redacted::new(key)),
+        previous_key: None,
         state: RelayState::Enrolled,
         enrolled_at: Some(100),
         attempts: 0,
@@ -72,12 +73,7 @@ async fn of_two_that_enroll_at_once_the_second_learns_of_the_first(Place { store
     assert!(store.replace_relay(&first, None).await.unwrap());
     assert!(!store.replace_relay(&second, None).await.unwrap());
     assert_eq!(store.relay(RELAY).await.unwrap(), Some(first.clone()));
-    assert!(
-        store
-            .replace_relay(&second, first.instance_key.as_ref())
-            .await
-            .unwrap()
-    );
+    assert!(store.replace_relay(&second, Some(&first)).await.unwrap());
     assert_eq!(store.relay(RELAY).await.unwrap(), Some(second));
 }
 
