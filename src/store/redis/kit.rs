@@ -18,6 +18,8 @@ use time::{OffsetDateTime, macros::format_description};
 mod groups;
 pub(crate) use groups::{Cluster, Watched};
 
+/// Which says what a relay may do. Whoever uses a server's URL here may do no more.
+const SAMPLE: &str = include_str!("../../../deploy/redis.conf");
 /// Of a locked server.
 pub(crate) const PASSWORD: &str = "hunter2-hunter2";
 /// How often a port is chosen anew that somebody else took in the meantime.
@@ -40,6 +42,8 @@ enum Shape {
     Kept,
     /// By TLS only, and for who knows the password.
     Locked,
+    /// To be copied, and watched by Sentinels.
+    Master,
     /// With what the server of this port has.
     ReplicaOf(u16),
     /// A Sentinel that watches the server of this port, and how many must find it dead.
@@ -112,11 +116,17 @@ impl Server {
         self.port
     }
 
+    /// Of one who may do everything.
+    pub(crate) fn administrators_url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Of a relay.
     pub(crate) fn url(&self) -> String {
         if matches!(self.shape, Shape::Locked) {
             return format!("rediss://:{PASSWORD}@127.0.0.1:{}", self.port);
         }
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://{}@127.0.0.1:{}", login(), self.port)
     }
 
     /// Ends the process at once. All data is gone.
@@ -195,7 +205,7 @@ impl Server {
     fn configuration(&self) -> PathBuf {
         let file = self.directory.path().join("redis.conf");
         let own = match self.shape {
-            Shape::Single | Shape::Frozen => String::new(),
+            Shape::Single | Shape::Frozen | Shape::Master => String::new(),
             Shape::Node => format!("cluster-enabled yes\ncluster-port {}", self.bus),
             Shape::Kept => "appendonly yes\nappendfsync always".to_owned(),
             Shape::Locked => self.lock(),
@@ -211,12 +221,13 @@ impl Server {
             self.directory.path().display()
         );
         let data = "save \"\"\nrepl-diskless-sync-delay 0";
-        let data = if matches!(self.shape, Shape::Sentinel(..)) {
-            ""
+        let user = user(&self.shape);
+        let (data, user) = if matches!(self.shape, Shape::Sentinel(..)) {
+            ("", "")
         } else {
-            data
+            (data, user.as_str())
         };
-        fs::write(&file, [&place, data, &own, ""].join("\n")).unwrap();
+        fs::write(&file, [&place, data, user, &own, ""].join("\n")).unwrap();
         file
     }
 
@@ -303,6 +314,28 @@ impl Clock {
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
             .env("TZ", "UTC");
     }
+}
+
+/// The user of a relay, with what the sample says is needed in this shape.
+fn user(shape: &Shape) -> String {
+    let more = match shape {
+        Shape::Node => " +cluster|slots",
+        Shape::Master | Shape::ReplicaOf(_) => " +role",
+        Shape::Single | Shape::Kept | Shape::Frozen | Shape::Locked | Shape::Sentinel(..) => "",
+    };
+    format!("{}{more}", sample_user())
+}
+
+fn sample_user() -> &'static str {
+    let mut lines = SAMPLE.lines();
+    lines.find(|line| line.starts_with("user relay ")).unwrap()
+}
+
+/// How it logs in.
+pub(crate) fn login() -> String {
+    let mut words = sample_user().split(' ');
+    let password = words.find_map(|word| word.strip_prefix('>')).unwrap();
+    format!("relay:{password}")
 }
 
 fn library() -> PathBuf {

@@ -50,7 +50,7 @@ async fn a_redis_that_hangs_holds_no_push_up_for_long() {
     let place = Place::of(2).await;
     let instance = place.world.relay.enroll().await;
     place.all_answer(&instance, "sent").await;
-    let url = place.redis.url();
+    let url = place.redis.administrators_url();
     let hung = std::process::Command::new("redis-cli")
         .args(["-u", &url, "client", "pause", "20000", "all"])
         .output()

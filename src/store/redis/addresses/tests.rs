@@ -81,14 +81,10 @@ async fn of_many_at_once_ten_pass_and_each_key_has_an_end() {
     let all = join_all((0..50).map(|_| budgets.enrollment(ipv6(1, 2)))).await;
     let passed = all.into_iter().filter(|waits| *waits.as_ref().unwrap() == TAKEN);
     assert!((10..=11).contains(&passed.count()));
-    let keys: Vec<String> = wired
-        .redis()
-        .send(redis::cmd("KEYS").arg("relay:{enroll:*"))
-        .await
-        .unwrap();
-    assert_eq!(keys.len(), 4, "{keys:?}");
-    for key in keys {
-        let life: i64 = wired.redis().send(redis::cmd("PTTL").arg(&key)).await.unwrap();
+    let keys = server.answer(&["KEYS", "relay:{enroll:*"]);
+    assert_eq!(keys.lines().count(), 4, "{keys:?}");
+    for key in keys.lines() {
+        let life: i64 = wired.redis().send(redis::cmd("PTTL").arg(key)).await.unwrap();
         assert!(life > 0, "{key}: {life}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Server, Shape};
+use super::{Server, Shape, login};
 
 /// Three masters that share the slots of a Cluster.
 pub(crate) struct Cluster {
@@ -32,7 +32,11 @@ impl Cluster {
 
     pub(crate) fn url(&self) -> String {
         let places = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port));
-        format!("redis+cluster://{}", places.collect::<Vec<_>>().join(","))
+        format!(
+            "redis+cluster://{}@{}",
+            login(),
+            places.collect::<Vec<_>>().join(",")
+        )
     }
 
     pub(crate) fn nodes(&self) -> &[Server] {
@@ -55,7 +59,7 @@ impl Watched {
 
     /// So many of each; Sentinels are all of one mind when this returns.
     pub(crate) fn start_with(replicas: usize, sentinels: usize) -> Self {
-        let master = Server::start();
+        let master = Server::start_with(Shape::Master);
         let replicas: Vec<_> = (0..replicas)
             .map(|_| Server::start_with(Shape::ReplicaOf(master.port)))
             .collect();
@@ -86,7 +90,11 @@ impl Watched {
             .sentinels
             .iter()
             .map(|sentinel| format!("127.0.0.1:{}", sentinel.port));
-        format!("redis+sentinel://{}/main", places.collect::<Vec<_>>().join(","))
+        format!(
+            "redis+sentinel://{}@{}/main",
+            login(),
+            places.collect::<Vec<_>>().join(",")
+        )
     }
 
     /// The master and all replicas.

@@ -115,12 +115,7 @@ async fn a_position_in_a_log_that_was_trimmed_or_lost_is_known_to_be_lost() {
     let (store, (mut server, wired)) = open().await;
     let begin = store.position().await.unwrap();
     store.set_turn(instance(1), Some(true)).await.unwrap();
-    let trim = redis::cmd("XTRIM")
-        .arg(store.keys.changes())
-        .arg("MAXLEN")
-        .arg(1)
-        .to_owned();
-    wired.redis().send::<u64>(&trim).await.unwrap();
+    server.answer(&["XTRIM", &store.keys.changes(), "MAXLEN", "1"]);
     assert_eq!(
         store.changes_since(&begin).await.unwrap(),
         Changes::Lost,
@@ -166,7 +161,7 @@ async fn an_entry_that_has_taken_the_place_of_the_one_seen_is_noticed() {
 
 #[tokio::test]
 async fn no_key_is_without_an_end_but_words_suspensions_and_revocations() {
-    let (store, (_server, wired)) = open().await;
+    let (store, (server, wired)) = open().await;
     let invite = Invite {
         hash: crate::store::InviteHash([1; 32]),
         created_at: NOW,
@@ -188,12 +183,13 @@ async fn no_key_is_without_an_end_but_words_suspensions_and_revocations() {
     store.purge(NOW, vec![Kid([1; 6])]).await.unwrap();
     store.beat("one").await.unwrap();
     store.read_words("one").await.unwrap();
-    let keys: Vec<String> = wired.redis().send(redis::cmd("KEYS").arg("*")).await.unwrap();
+    let keys = server.answer(&["KEYS", "*"]);
+    let keys: Vec<_> = keys.lines().collect();
     let mut endless = Vec::new();
     for key in &keys {
         let life: i64 = wired.redis().send(redis::cmd("PTTL").arg(key)).await.unwrap();
         if life < 0 {
-            endless.push(key.clone());
+            endless.push((*key).to_owned());
         }
     }
     endless.sort();

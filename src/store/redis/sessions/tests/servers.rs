@@ -15,12 +15,12 @@ async fn every_key_has_an_end_and_none_is_left_of_a_session_that_is_over() {
     other.process(Slot::B, b, 3).await;
     one.append(Slot::A, a, 4).await.unwrap();
     one.bind(Slot::A, 9, 1).await;
-    let all = keys(&server.url()).await;
+    let all = keys(&server.administrators_url()).await;
     assert_eq!(all.len(), 6, "{all:?}");
     assert!(all.iter().all(|(_, left)| *left > 0), "{all:?}");
     server.pass(Duration::from_secs(121));
     assert!(matches!(one.append(Slot::A, a, 5).await, Err(Gone::NoSession)));
-    let left = keys(&server.url()).await;
+    let left = keys(&server.administrators_url()).await;
     assert!(
         left.iter().all(|(name, _)| !name.contains(&ID.to_string())),
         "{left:?}"
@@ -31,9 +31,9 @@ async fn every_key_has_an_end_and_none_is_left_of_a_session_that_is_over() {
 async fn a_server_that_forgot_the_scripts_is_told_them_again() {
     let server = Server::start();
     let (one, a, other, b) = pair(&server).await;
-    command(&server.url(), &["SCRIPT", "FLUSH"]).await;
+    command(&server.administrators_url(), &["SCRIPT", "FLUSH"]).await;
     assert_eq!(one.append(Slot::A, a, 1).await.unwrap(), Appended::Stored);
-    command(&server.url(), &["SCRIPT", "FLUSH"]).await;
+    command(&server.administrators_url(), &["SCRIPT", "FLUSH"]).await;
     assert_eq!(other.read(Slot::B, b).await, 1);
 }
 
@@ -64,11 +64,15 @@ async fn a_connection_that_was_cut_is_made_again_and_says_that_news_were_missed(
     let (one, a, other, b) = pair(&server).await;
     other.told.forget();
     command(
-        &server.url(),
+        &server.administrators_url(),
         &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
     )
     .await;
-    command(&server.url(), &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+    command(
+        &server.administrators_url(),
+        &["CLIENT", "KILL", "TYPE", "pubsub"],
+    )
+    .await;
     for replica in [&one, &other] {
         replica.told.hears(News::Missed).await;
     }
@@ -107,7 +111,7 @@ async fn in_a_cluster_sessions_lie_on_all_nodes_and_replicas_hear_each_other() {
         );
     }
     for node in cluster.nodes() {
-        let sessions = keys(&node.url()).await;
+        let sessions = keys(&node.administrators_url()).await;
         assert!(
             sessions
                 .iter()
@@ -125,7 +129,7 @@ async fn when_the_server_has_no_memory_left_what_waits_is_read_and_acknowledged_
     for n in 1..=2 {
         assert_eq!(one.append(Slot::A, a, n).await.unwrap(), Appended::Stored);
     }
-    command(&server.url(), &["CONFIG", "SET", "maxmemory", "1"]).await;
+    command(&server.administrators_url(), &["CONFIG", "SET", "maxmemory", "1"]).await;
     assert!(matches!(
         one.append(Slot::A, a, 3).await,
         Err(Gone::Unavailable(_))
@@ -133,7 +137,7 @@ async fn when_the_server_has_no_memory_left_what_waits_is_read_and_acknowledged_
     assert_eq!(other.read(Slot::B, b).await, 2);
     let trimmed = other.store.trim(ID, Slot::B, b, 2).await.unwrap();
     assert_eq!(trimmed, Trimmed::Trimmed);
-    command(&server.url(), &["CONFIG", "SET", "maxmemory", "0"]).await;
+    command(&server.administrators_url(), &["CONFIG", "SET", "maxmemory", "0"]).await;
     assert_eq!(one.append(Slot::A, a, 3).await.unwrap(), Appended::Stored);
 }
 
@@ -162,7 +166,7 @@ async fn when_the_master_dies_sentinels_lead_to_the_next_one_with_all_that_it_ha
     one.make().await;
     let a = one.bind(Slot::A, 1, 1).await.epoch;
     assert_eq!(one.append(Slot::A, a, 1).await.unwrap(), Appended::Stored);
-    replicated(&watched.master.url()).await;
+    replicated(&watched.master.administrators_url()).await;
     one.told.forget();
     watched.master.kill();
     assert!(matches!(
