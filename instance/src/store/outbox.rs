@@ -15,7 +15,7 @@
 
 mod columns;
 mod drops;
-mod lanes;
+pub(super) mod lanes;
 pub(super) mod sql;
 
 use sovereign_relay_protocol::{

@@ -30,6 +30,7 @@ pub(super) type Case = fn(Place) -> Pin<Box<dyn Future<Output = ()>>>;
 
 mod crash;
 mod devices;
+mod lanes;
 mod log;
 mod migrations;
 mod outbox;
@@ -43,6 +44,7 @@ async fn postgresql_keeps_the_same_contract() {
     let server = Server::start();
     let modules = [
         devices::contract::CASES,
+        lanes::contract::CASES,
         log::contract::CASES,
         migrations::contract::CASES,
         outbox::contract::CASES,

@@ -2,7 +2,12 @@
 
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection};
 
-use crate::store::{devices, dialect::Dialect::Sqlite, outbox::sql, subscriptions};
+use crate::store::{
+    devices,
+    dialect::Dialect::Sqlite,
+    outbox::{lanes::DUE_LANES, sql},
+    subscriptions,
+};
 
 #[tokio::test]
 async fn no_statement_of_a_fan_out_or_of_the_worker_reads_a_whole_table() {
@@ -26,6 +31,7 @@ async fn no_statement_of_a_fan_out_or_of_the_worker_reads_a_whole_table() {
         ),
         (subscriptions::PRUNE.to_owned(), "autoindex_push_subscriptions"),
         (sql::claim(Sqlite), "push_outbox_due"),
+        (DUE_LANES.to_owned(), "push_outbox_due"),
         (sql::drop_expired(Sqlite), "push_outbox_expiring"),
         (sql::retry(Sqlite, 3), "autoindex_push_outbox"),
         (
