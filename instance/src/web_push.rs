@@ -1,7 +1,8 @@
-//! Web Push: notifications for browsers (RFC 8030, 8188, 8291, 8292), and for UnifiedPush, which is the same on the wire.
+//! Web Push: notifications for browsers (RFC 8030, 8188, 8291, 8292), and for UnifiedPush, which is the same on the
+//! wire.
 //!
-//! Called by the fan-out, which seals first, keeps the sealed bytes and posts them until the outcome is final; and by the
-//! registration routes, which let no address in that a push could not go to.
+//! Called by the fan-out, which seals first, keeps the sealed bytes and posts them until the outcome is final; and by
+//! the registration routes, which let no address in that a push could not go to.
 //!
 //! ```text
 //!   registration   Subscription::parse
@@ -43,8 +44,8 @@ pub use self::{
     vapid::{Contact, VapidError, VapidKey},
 };
 
-/// From the first byte to the end of the answer. Push services store and answer within a second; the outbox repeats what
-/// took longer.
+/// From the first byte to the end of the answer. Push services store and answer within a second; the outbox repeats
+/// what took longer.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 /// How pushes are sent.
@@ -136,7 +137,7 @@ impl WebPush {
         Ok(self.deliver(endpoint, sealed, &message.delivery, now).await)
     }
 
-    /// Posts what [`seal`] gave, to the address as the database keeps it.
+    /// Posts what [`seal()`] gave, to the address as the database keeps it.
     pub async fn post(
         &self,
         endpoint: &str,

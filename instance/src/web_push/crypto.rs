@@ -1,6 +1,6 @@
 //! The primitives that the `ece` crate asks for, from the crates that the sealed payload uses already.
 //!
-//! Called by [`super::seal`], which installs it. `ece` knows RFC 8188 and 8291 (which bytes are derived, padded and
+//! Called by [`mod@super::seal`], which installs it. `ece` knows RFC 8188 and 8291 (which bytes are derived, padded and
 //! encrypted in which order); here is P-256, HKDF-SHA-256, AES-128-GCM and randomness, and no decision.
 //!
 //! Invariant: what is not a point on the curve, a key or an authentic ciphertext is an error.

@@ -1,8 +1,8 @@
 //! What came of a push, read from the answer's status and head alone; nothing that a push service writes in a body is
 //! believed or kept. RFC 8030 (5, 7.3), RFC 8292 (4.2), RFC 9110 (10.2.3).
 //!
-//! Invariant: only 404 and 410 end a subscription. A service that does not take our signature, wants nothing more for now,
-//! or is somebody else's proxy says nothing about the browser.
+//! Invariant: only 404 and 410 end a subscription. A service that does not take our signature, wants nothing more for
+//! now, or is somebody else's proxy says nothing about the browser.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -55,8 +55,8 @@ pub enum RetryCause {
 /// What is wrong with this instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misconfiguration {
-    /// The service does not take the VAPID token: another key than the browser subscribed to, a clock that is wrong, or a
-    /// contact that it does not like.
+    /// The service does not take the VAPID token: another key than the browser subscribed to, a clock that is wrong, or
+    /// a contact that it does not like.
     Unauthorized,
     /// No token could be signed.
     Unsigned,

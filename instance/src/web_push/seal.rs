@@ -3,8 +3,8 @@
 //! Called by the fan-out before anything is sent, since the outbox keeps the sealed bytes and repeats them as they are.
 //!
 //! The plaintext is JSON and padded with trailing spaces, which JSON parsers skip, to one of [`PADDED_BYTES`]: the same
-//! steps as the sealed payload of native devices, and one more. `ece` then adds 1 to 128 bytes of padding of its own, up to
-//! a multiple of 128, so that a push service sees one of six lengths.
+//! steps as the sealed payload of native devices, and one more. `ece` then adds 1 to 128 bytes of padding of its own,
+//! up to a multiple of 128, so that a push service sees one of six lengths.
 
 use sovereign_relay_protocol::seal;
 use thiserror::Error;
@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 
 use super::{crypto, subscription::Subscription};
 
-/// The longest JSON. RFC 8291 leaves 3,993 bytes of a 4,096-byte body; `ece` pads to whole blocks of 128 bytes, of which
-/// 31 fit, and its delimiter takes one byte.
+/// The longest JSON. RFC 8291 leaves 3,993 bytes of a 4,096-byte body; `ece` pads to whole blocks of 128 bytes, of
+/// which 31 fit, and its delimiter takes one byte.
 pub const LONGEST_JSON_BYTES: usize = 31 * 128 - 1;
 /// What a push service has to take (RFC 8030, 7.2), and no sealed notification is longer.
 pub const LONGEST_BODY_BYTES: usize = 4096;

@@ -6,9 +6,9 @@
 //!   answer its status is the outcome; a little of its body is read, so that the connection can be used again
 //! ```
 //!
-//! Invariant: what an answer can cost is bounded: connecting, the whole exchange and the bytes that are read each have a
-//! limit. No redirect is followed, and no proxy of the environment is used: it would resolve names itself, and the rule of
-//! [`super::address`] would hold no more.
+//! Invariant: what an answer can cost is bounded: connecting, the whole exchange and the bytes that are read each have
+//! a limit. No redirect is followed, and no proxy of the environment is used: it would resolve names itself, and the
+//! rule of [`super::address`] would hold no more.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! A push service on this machine and browsers that are subscribed to it, for the demo and for tests: a real server that
-//! judges what it gets by RFC 8030, 8188 and 8292, keeps it for the browser, and can be told to misbehave.
+//! A push service on this machine and browsers that are subscribed to it, for the demo and for tests: a real server
+//! that judges what it gets by RFC 8030, 8188 and 8292, keeps it for the browser, and can be told to misbehave.
 //!
 //! ```text
 //!   PushService::browser   a browser subscribes with a VAPID key: endpoint, key pair, secret

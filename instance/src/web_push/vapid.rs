@@ -1,12 +1,13 @@
-//! Who sends: VAPID (RFC 8292). Each push carries a token that says which push service it is for, until when it holds and
-//! whom to ask, signed with the key that browsers subscribed to.
+//! Who sends: VAPID (RFC 8292). Each push carries a token that says which push service it is for, until when it holds
+//! and whom to ask, signed with the key that browsers subscribed to.
 //!
 //! ```text
 //!   VapidKey::kept        made once, kept in the settings; another key would orphan every subscription
 //!   Vapid::authorization  the token of the endpoint's origin: the kept one while it lasts, else a new one
 //! ```
 //!
-//! One token an origin, since Apple asks not to renew more than once an hour, and a signature costs more than a look-up.
+//! One token an origin, since Apple asks not to renew more than once an hour, and a signature costs more than a
+//! look-up.
 //!
 //! Invariant: a token is made out to the origin it goes to, ends within 12 hours and prints nothing.
 
@@ -37,8 +38,8 @@ pub const VAPID_SETTING: &str = "vapid_private_key";
 const TOKEN_SECONDS: u64 = 12 * 3600;
 /// A token is not used in its last hour: a push may wait on its way.
 const RENEW_SECONDS: u64 = 3600;
-/// Origins whose token is kept, 400 bytes or so each. Browsers have a handful of push services; UnifiedPush lets each user
-/// bring one. When full, the token that ends first goes, and its origin gets a new one.
+/// Origins whose token is kept, 400 bytes or so each. Browsers have a handful of push services; UnifiedPush lets each
+/// user bring one. When full, the token that ends first goes, and its origin gets a new one.
 const TOKENS: usize = 1024;
 /// A topic has at most 32 characters of base64url (RFC 8030, 5.4).
 const TOPIC_BYTES: usize = 24;
@@ -85,8 +86,8 @@ impl VapidKey {
             .ok_or(VapidError::Malformed)
     }
 
-    /// The key that is kept, or a new one if there is none. `get_or_put` takes a setting's name and a value, and gives the
-    /// value that holds, so that processes which start together agree.
+    /// The key that is kept, or a new one if there is none. `get_or_put` takes a setting's name and a value, and gives
+    /// the value that holds, so that processes which start together agree.
     pub async fn kept<E: From<VapidError>>(
         get_or_put: impl AsyncFnOnce(&'static str, Redacted) -> Result<Redacted, E>,
     ) -> Result<Self, E> {
@@ -172,8 +173,8 @@ impl Vapid {
         Ok(value)
     }
 
-    /// The `Topic` of a tag: the same for the same endpoint and tag, and nothing that a push service could guess the tag from
-    /// or tell two users of one instance by.
+    /// The `Topic` of a tag: the same for the same endpoint and tag, and nothing that a push service could guess the
+    /// tag from or tell two users of one instance by.
     pub(super) fn topic(&self, endpoint: &Endpoint, tag: &str) -> String {
         let mut topic = [0; TOPIC_BYTES];
         let info = [endpoint.expose().as_bytes(), b"\0", tag.as_bytes()];

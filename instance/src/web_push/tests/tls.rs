@@ -15,8 +15,8 @@ use super::*;
 
 const NAME: &str = "push.example";
 
-/// A push service with a certificate for [`NAME`] that takes one push and gives its head, or `None` if the client turned
-/// away at the handshake.
+/// A push service with a certificate for [`NAME`] that takes one push and gives its head, or `None` if the client
+/// turned away at the handshake.
 struct Secure {
     ca_pem: String,
     port: u16,
