@@ -1,21 +1,29 @@
-//! Real Redis servers for tests of this crate and of the whole relay: a process each, on a free loopback port, gone with its handle. A server's clock can be
-//! one that the test moves, by libfaketime (Debian: `faketime`), for all time in sessions is the server's.
+//! Real Redis servers for tests of this crate and of the whole relay: a process each, on a free loopback port, gone with
+//! its handle. A server's clock can be one that the test moves (`kit/clock.rs`), for all time in sessions is the server's.
+//!
+//! `RELAY_TEST_REDIS_SERVER` names another program, such as a Valkey:
+//!
+//! ```sh
+//! RELAY_TEST_REDIS_SERVER=valkey-server cargo nextest run -E 'test(redis) + test(shared_)'
+//! ```
 
 use std::{
-    fs,
+    env, fs,
     net::{Ipv4Addr, TcpListener, TcpStream},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU64, Ordering},
     thread,
     time::Duration,
 };
 
 use tempfile::TempDir;
-use time::{OffsetDateTime, macros::format_description};
 
+#[path = "kit/clock.rs"]
+mod clock;
 #[path = "kit/groups.rs"]
 mod groups;
+use clock::Clock;
+use groups::NODE_TIMEOUT;
 pub(crate) use groups::{Cluster, Watched};
 
 /// Which says what a relay may do. Whoever uses a server's URL here may do no more.
@@ -26,8 +34,9 @@ pub(crate) const PASSWORD: &str = "hunter2-hunter2";
 const TRIES: usize = 5;
 /// A server listens within this many looks, 10 ms apart.
 const LOOKS: usize = 1000;
-/// When hand-moved clocks begin, in milliseconds.
-const BEGIN: u64 = 1_800_000_000_000;
+/// The program that is started, and what names another one.
+const REDIS: &str = "redis-server";
+const VARIABLE: &str = "RELAY_TEST_REDIS_SERVER";
 
 /// How a server is started.
 #[derive(Clone, Copy)]
@@ -53,18 +62,13 @@ enum Shape {
 /// A running server.
 pub(crate) struct Server {
     child: Option<Child>,
+    program: String,
     port: u16,
     shape: Shape,
     /// Where nodes of a Cluster talk.
     bus: u16,
     directory: TempDir,
     clock: Option<Clock>,
-}
-
-/// The time of a server whose clock stands still until it is moved.
-struct Clock {
-    file: PathBuf,
-    millis: AtomicU64,
 }
 
 impl Server {
@@ -78,12 +82,22 @@ impl Server {
         Self::start_with(Shape::Frozen)
     }
 
+    /// By itself, of a program that the test is about.
+    pub(crate) fn start_program(program: &str) -> Self {
+        Self::start_as(program, Shape::Single)
+    }
+
     fn start_with(shape: Shape) -> Self {
+        Self::start_as(&program(), shape)
+    }
+
+    fn start_as(program: &str, shape: Shape) -> Self {
         for _ in 0..TRIES {
             let directory = TempDir::new().unwrap();
-            let clock = matches!(shape, Shape::Frozen).then(|| Clock::new(directory.path(), BEGIN));
+            let clock = matches!(shape, Shape::Frozen).then(|| Clock::new(directory.path()));
             let mut server = Self {
                 child: None,
+                program: program.to_owned(),
                 port: free_port(),
                 shape,
                 bus: free_port(),
@@ -94,7 +108,7 @@ impl Server {
                 return server;
             }
         }
-        panic!("redis-server does not start: is it installed?");
+        panic!("{program} does not start: is it installed?");
     }
 
     /// One that has everything again after a restart.
@@ -114,6 +128,11 @@ impl Server {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Host and port.
+    pub(crate) fn place(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     /// Of one who may do everything.
@@ -206,7 +225,10 @@ impl Server {
         let file = self.directory.path().join("redis.conf");
         let own = match self.shape {
             Shape::Single | Shape::Frozen | Shape::Master => String::new(),
-            Shape::Node => format!("cluster-enabled yes\ncluster-port {}", self.bus),
+            Shape::Node => format!(
+                "cluster-enabled yes\ncluster-port {}\ncluster-node-timeout {NODE_TIMEOUT}",
+                self.bus
+            ),
             Shape::Kept => "appendonly yes\nappendfsync always".to_owned(),
             Shape::Locked => self.lock(),
             Shape::ReplicaOf(port) => format!("replicaof 127.0.0.1 {port}"),
@@ -246,7 +268,7 @@ impl Server {
     }
 
     fn launch(&mut self) -> bool {
-        let mut command = Command::new("redis-server");
+        let mut command = Command::new(&self.program);
         command
             .arg(self.configuration())
             .stdout(Stdio::null())
@@ -255,9 +277,9 @@ impl Server {
             command.arg("--sentinel");
         }
         if let Some(clock) = &self.clock {
-            clock.give_to(&mut command);
+            clock.give_to(&mut command, self.program == REDIS);
         }
-        let mut child = command.spawn().expect("redis-server can be run");
+        let mut child = command.spawn().expect("the server can be run");
         for _ in 0..LOOKS {
             if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
                 self.child = Some(child);
@@ -268,7 +290,7 @@ impl Server {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("redis-server does not listen");
+        panic!("{} does not listen", self.program);
     }
 }
 
@@ -278,42 +300,9 @@ impl Drop for Server {
     }
 }
 
-impl Clock {
-    fn new(directory: &Path, begin: u64) -> Self {
-        let clock = Self {
-            file: directory.join("clock"),
-            millis: AtomicU64::new(begin),
-        };
-        clock.pass(Duration::ZERO);
-        clock
-    }
-
-    fn pass(&self, time: Duration) {
-        let time = u64::try_from(time.as_millis()).unwrap();
-        let millis = self.millis.fetch_add(time, Ordering::SeqCst) + time;
-        // In the middle of the millisecond, for libfaketime counts in floating point.
-        let nanos = i128::from(millis) * 1_000_000 + 500_000;
-        let format =
-            format_description!("[year]-[month]-[day] [hour]:[minute]:[second].[subsecond digits:6]");
-        let text = OffsetDateTime::from_unix_timestamp_nanos(nanos)
-            .unwrap()
-            .format(format)
-            .unwrap();
-        // Never half written: the server reads it at each look at the clock.
-        let fresh = self.file.with_extension("new");
-        fs::write(&fresh, text).unwrap();
-        fs::rename(fresh, &self.file).unwrap();
-    }
-
-    fn give_to(&self, command: &mut Command) {
-        // Redis's allocator asks for the time before libfaketime is ready, so the C library's takes its place.
-        command
-            .env("LD_PRELOAD", format!("{}:libc.so.6", library().display()))
-            .env("FAKETIME_TIMESTAMP_FILE", &self.file)
-            .env("FAKETIME_NO_CACHE", "1")
-            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-            .env("TZ", "UTC");
-    }
+/// What tests start that don't care.
+pub(crate) fn program() -> String {
+    env::var(VARIABLE).unwrap_or_else(|_| REDIS.to_owned())
 }
 
 /// The user of a relay, with what the sample says is needed in this shape.
@@ -336,15 +325,6 @@ pub(crate) fn login() -> String {
     let mut words = sample_user().split(' ');
     let password = words.find_map(|word| word.strip_prefix('>')).unwrap();
     format!("relay:{password}")
-}
-
-fn library() -> PathBuf {
-    let places = fs::read_dir("/usr/lib").unwrap().flatten();
-    places
-        .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
-        .chain(["/usr/lib/faketime/libfaketimeMT.so.1".into()])
-        .find(|library| library.exists())
-        .expect("libfaketime is installed")
 }
 
 fn free_port() -> u16 {

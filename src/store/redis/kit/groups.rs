@@ -9,38 +9,58 @@ pub(crate) struct Cluster {
     nodes: Vec<Server>,
 }
 
+const MASTERS: usize = 3;
+/// How long its nodes wait for one that says nothing, in milliseconds. Longer than a busy machine holds one up.
+pub(super) const NODE_TIMEOUT: &str = "5000";
+
 impl Cluster {
     pub(crate) fn start() -> Self {
-        let cluster = Self {
-            nodes: (0..3).map(|_| Server::start_with(Shape::Node)).collect(),
-        };
-        let places = cluster
-            .nodes
-            .iter()
-            .map(|node| format!("127.0.0.1:{}", node.port));
-        let created = Command::new("redis-cli")
-            .args(["--cluster", "create", "--cluster-yes"])
-            .args(places)
-            .output()
-            .unwrap();
-        assert!(created.status.success(), "{created:?}");
+        Self::start_with_copies(0)
+    }
+
+    /// So many copies of each master, all of which have what it has when this returns.
+    pub(crate) fn start_with_copies(copies: usize) -> Self {
+        let nodes: Vec<_> = (0..MASTERS * (1 + copies))
+            .map(|_| Server::start_with(Shape::Node))
+            .collect();
+        let cluster = Self { nodes };
+        let places: Vec<_> = cluster.nodes.iter().map(Server::place).collect();
+        let copies = copies.to_string();
+        let mut create = vec!["create", "--cluster-replicas", &copies];
+        create.extend(places.iter().map(String::as_str));
+        cluster.manage(&create);
         for node in &cluster.nodes {
             node.until("cluster_state:ok", &["CLUSTER", "INFO"]);
+            if node.answer(&["ROLE"]).starts_with("slave") {
+                node.until("master_link_status:up", &["INFO", "replication"]);
+            }
         }
         cluster
     }
 
+    /// A command of `redis-cli --cluster`, to its end. Blocks.
+    pub(crate) fn manage(&self, command: &[&str]) {
+        let managed = Command::new("redis-cli")
+            .arg("--cluster")
+            .args(command)
+            .arg("--cluster-yes")
+            .output()
+            .unwrap();
+        assert!(managed.status.success(), "{managed:?}");
+    }
+
     pub(crate) fn url(&self) -> String {
-        let places = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port));
-        format!(
-            "redis+cluster://{}@{}",
-            login(),
-            places.collect::<Vec<_>>().join(",")
-        )
+        let places: Vec<_> = self.nodes.iter().map(Server::place).collect();
+        format!("redis+cluster://{}@{}", login(), places.join(","))
     }
 
     pub(crate) fn nodes(&self) -> &[Server] {
         &self.nodes
+    }
+
+    /// Ends a node at once.
+    pub(crate) fn kill(&mut self, node: usize) {
+        self.nodes[node].kill();
     }
 }
 
@@ -86,15 +106,8 @@ impl Watched {
     }
 
     pub(crate) fn url(&self) -> String {
-        let places = self
-            .sentinels
-            .iter()
-            .map(|sentinel| format!("127.0.0.1:{}", sentinel.port));
-        format!(
-            "redis+sentinel://{}@{}/main",
-            login(),
-            places.collect::<Vec<_>>().join(",")
-        )
+        let places: Vec<_> = self.sentinels.iter().map(Server::place).collect();
+        format!("redis+sentinel://{}@{}/main", login(), places.join(","))
     }
 
     /// The master and all replicas.
