@@ -7,9 +7,12 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use sovereign_relay_simulator::{SimulatorOptions, Simulators};
+use tempfile::TempDir;
 
 use crate::support::{
     answer::Instance,
+    grown::grown_instance,
     peer::{Dial, Peer},
     redis::{Server, Watched},
     relay::{Relay, RelayOptions},
@@ -21,6 +24,7 @@ use crate::support::{
 mod cluster;
 mod failover;
 mod lost;
+mod pushes;
 
 /// Sessions that talk at the same time.
 const SESSIONS: usize = 6;
@@ -30,27 +34,44 @@ const SOME: usize = 10;
 /// How long Sentinels may take: some elections in which their votes split.
 const ELECTIONS: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A copy that reads nothing new for so many looks has all.
+const QUIET_LOOKS: usize = 40;
 
-/// Two replicas, and an instance of both.
+/// Two replicas, an instance of both, and the providers that they push to.
 struct Replicas {
     relays: Vec<Relay>,
     instance: Instance,
+    simulators: Simulators,
+    options: RelayOptions,
+    _ca_dir: TempDir,
 }
 
 impl Replicas {
     async fn of(redis_url: &str) -> Self {
-        let options = RelayOptions::new()
-            .set(
-                "RELAY_ENROLLMENT_SECRET",
-                "one secret for all replicas, 40 bytes ..",
-            )
-            .set("REDIS_URL", redis_url);
-        let relays = join_all([(); 2].map(|()| Relay::start(options.clone()))).await;
-        for relay in &relays {
-            until("redis is there", async || !is_degraded(relay).await).await;
+        Self::with(redis_url, RelayOptions::new().set("RELAY_PUSHES_PER_MINUTE", "100000")).await
+    }
+
+    async fn with(redis_url: &str, options: RelayOptions) -> Self {
+        let simulators = Simulators::start(SimulatorOptions::default()).await.unwrap();
+        let ca_dir = TempDir::new().unwrap();
+        let ca_file = simulators.write_ca(ca_dir.path()).unwrap();
+        let options = options
+            .with_grown_instances()
+            .set("REDIS_URL", redis_url)
+            .under(simulators.relay_environment(&ca_file));
+        let relays = join_all([(); 2].map(|()| ready(options.clone()))).await;
+        Self {
+            relays,
+            instance: grown_instance(),
+            simulators,
+            options,
+            _ca_dir: ca_dir,
         }
-        let instance = relays[0].enroll().await;
-        Self { relays, instance }
+    }
+
+    /// One more, which starts with nothing in memory.
+    async fn newcomer(&self) -> Relay {
+        ready(self.options.clone()).await
     }
 
     async fn session(&self) -> Made {
@@ -73,34 +94,52 @@ impl Replicas {
         }
     }
 
-    /// Peers of some sessions talk while something happens, and afterwards: everything arrives, once and in order.
+    /// Peers of some sessions talk, and pushes are sent, while something happens, and afterwards: everything arrives,
+    /// once and in order, and no session ends.
     async fn talk_while<T>(&self, event: impl AsyncFnOnce(&[Made]) -> T) -> T {
         let sessions = join_all([(); SESSIONS].map(|()| self.session())).await;
         let (heard, stop) = ([const { AtomicUsize::new(0) }; SESSIONS], AtomicBool::new(false));
+        let pushed = [const { AtomicUsize::new(0) }; 2];
         let [one, other] = &self.urls();
         let talking = sessions
             .iter()
             .zip(&heard)
             .map(|(session, heard)| talk_through([one, other], session, heard, &stop));
         let happening = async {
-            more(&heard).await;
+            more(&heard, &pushed).await;
+            let before = counts(&pushed);
             let outcome = event(&sessions).await;
-            more(&heard).await;
+            more(&heard, &pushed).await;
             stop.store(true, Ordering::SeqCst);
-            outcome
+            (before, outcome)
         };
-        tokio::join!(join_all(talking), happening).1
+        let (_, pushes, (before, outcome)) =
+            tokio::join!(join_all(talking), self.push_on(&pushed, &stop), happening);
+        self.were_delivered_once(&pushes, &before).await;
+        outcome
     }
 }
 
-/// Waits until each session has heard some messages more.
-async fn more(heard: &[AtomicUsize]) {
-    let now = || heard.iter().map(|heard| heard.load(Ordering::SeqCst));
-    let then: Vec<_> = now().collect();
+/// A relay that has Redis.
+async fn ready(options: RelayOptions) -> Relay {
+    let relay = Relay::start(options).await;
+    until("redis is there", async || !is_degraded(&relay).await).await;
+    relay
+}
+
+/// Waits until each session has heard some messages more, and each replica has sent some pushes more.
+async fn more(heard: &[AtomicUsize], pushed: &[AtomicUsize]) {
+    let now = || [counts(heard), counts(pushed)].concat();
+    let then = now();
     until("all go on", async || {
-        now().zip(&then).all(|(now, then)| now >= then + SOME)
+        now().iter().zip(&then).all(|(now, then)| *now >= then + SOME)
     })
     .await;
+}
+
+fn counts(counters: &[AtomicUsize]) -> Vec<usize> {
+    let counts = counters.iter().map(|counter| counter.load(Ordering::SeqCst));
+    counts.collect()
 }
 
 /// Whether a relay says that Redis is away.
@@ -115,6 +154,26 @@ fn copied(watched: &Watched) {
     let lines = format!("SET marker 1\nWAIT {replicas} 60000\n");
     let answers = watched.master.answers(&lines);
     assert!(answers.ends_with(&format!("{replicas}\n")), "{answers}");
+}
+
+/// Waits until the copies have read all that a master which does nothing any more has written: the same, or nothing
+/// new for long enough where it was stopped between one copy and the other.
+async fn settled(copies: impl Iterator<Item = &Server> + Clone) {
+    let offset = |copy: &Server| {
+        let told = copy.answer(&["INFO", "replication"]);
+        let offset = told
+            .lines()
+            .find(|line| line.starts_with("slave_read_repl_offset:"));
+        offset.expect("a copy").to_owned()
+    };
+    let offsets = || copies.clone().map(offset).collect::<Vec<_>>();
+    let (mut before, mut same) = (offsets(), 0);
+    while same < QUIET_LOOKS && !(same > 0 && before.windows(2).all(|pair| pair[0] == pair[1])) {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let now = offsets();
+        same = if now == before { same + 1 } else { 0 };
+        before = now;
+    }
 }
 
 /// Cuts the copies off, so that the master has writes to itself.

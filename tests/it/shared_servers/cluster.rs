@@ -1,61 +1,92 @@
-//! Slots move from node to node of a Cluster, as `redis-cli --cluster reshard` moves them: those of live sessions.
+//! A Cluster under traffic: nodes give their slots away, those of live sessions among them, and masters die.
 
 use super::*;
 use crate::support::redis::Cluster;
 
+/// Two, so that the one that is promoted still has one.
+const COPIES: usize = 2;
+/// All there are.
+const SLOTS: &str = "16384";
+/// One of the keys that all replicas share, in the slot of the records.
+const RECORDS: &str = "relay:{records}:changes";
+
 #[tokio::test(flavor = "multi_thread")]
-async fn slots_of_live_sessions_move_to_other_nodes_under_traffic_and_everything_arrives_once_and_in_order() {
+async fn nodes_give_all_their_slots_away_under_traffic_and_everything_arrives_once_and_in_order() {
     let cluster = Cluster::start();
     let replicas = Replicas::of(&cluster.url()).await;
     replicas
         .talk_while(async |sessions| {
-            let keys = sessions
-                .iter()
-                .map(|session| format!("relay:session:{{{}}}", session.id));
-            for key in keys.chain(["relay:{replicas}:heard".to_owned()]) {
-                reshard(cluster.nodes(), &key).await;
+            let keys = [RECORDS, &session_key(&sessions[0])];
+            let emptied = keys.map(|key| master_of(&cluster, key));
+            let taking = (0..3).find(|node| !emptied.contains(node)).unwrap();
+            for (key, emptied) in keys.into_iter().zip(emptied) {
+                if master_of(&cluster, key) != taking {
+                    give_away(&cluster, emptied, taking).await;
+                }
+                assert_eq!(master_of(&cluster, key), taking);
             }
         })
         .await;
 }
 
-/// Moves the slot of a key from the node that has it to the next one.
-async fn reshard(nodes: &[Server], key: &str) {
-    let slot = nodes[0].answer(&["CLUSTER", "KEYSLOT", key]);
-    let slot = slot.trim();
-    let holds = |node: &Server| node.answer(&["CLUSTER", "COUNTKEYSINSLOT", slot]).trim() != "0";
-    let source = nodes.iter().position(holds).expect("a node has it");
-    let (source, target) = (&nodes[source], &nodes[(source + 1) % nodes.len()]);
-    let [source_id, target_id] = [source, target].map(|node| node.answer(&["CLUSTER", "MYID"]));
-    let set = |node: &Server, state, id: &str| {
-        let answer = node.answer(&["CLUSTER", "SETSLOT", slot, state, id.trim()]);
-        assert_eq!(answer.trim(), "OK");
-    };
-    set(target, "IMPORTING", &source_id);
-    set(source, "MIGRATING", &target_id);
-    // Some may be added until the last one is gone.
-    until("the slot is empty", async || {
-        for key in source.answer(&["CLUSTER", "GETKEYSINSLOT", slot, "100"]).lines() {
-            migrate(source, target, key);
-        }
-        !holds(source)
-    })
-    .await;
-    assert!(holds(target), "{key} is there");
-    for node in [target, source].into_iter().chain(nodes) {
-        set(node, "NODE", &target_id);
+#[tokio::test(flavor = "multi_thread")]
+async fn when_masters_of_a_cluster_are_killed_under_traffic_all_that_copies_have_arrives_once_and_in_order() {
+    let mut cluster = Cluster::start_with_copies(COPIES);
+    for node in cluster.nodes() {
+        node.answer(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     }
+    let replicas = Replicas::of(&cluster.url()).await;
+    replicas
+        .talk_while(async |sessions| {
+            for key in [RECORDS, &session_key(&sessions[0])] {
+                let dying = master_of(&cluster, key);
+                let copies = copies_of(&cluster, dying);
+                // At once, but for what it has written to its copies and they have not read yet.
+                cluster.nodes()[dying].freeze();
+                settled(copies).await;
+                cluster.kill(dying);
+                until("a copy took over", async || serving(&cluster, key).is_some()).await;
+            }
+        })
+        .await;
 }
 
-fn migrate(source: &Server, target: &Server, key: &str) {
-    let answer = source.answer(&[
-        "MIGRATE",
-        "127.0.0.1",
-        &target.port().to_string(),
-        key,
-        "0",
-        "60000",
+/// `redis-cli` moves all slots of a node, which becomes a copy of the other.
+async fn give_away(cluster: &Cluster, from: usize, to: usize) {
+    let nodes = cluster.nodes();
+    let [from_id, to_id] = [from, to].map(|node| nodes[node].answer(&["CLUSTER", "MYID"]));
+    let reshard = cluster.managing(&[
+        "reshard",
+        &nodes[to].place(),
+        "--cluster-from",
+        from_id.trim(),
+        "--cluster-to",
+        to_id.trim(),
+        "--cluster-slots",
+        SLOTS,
     ]);
-    // One that was emptied in the meantime is no more.
-    assert!(matches!(answer.trim(), "OK" | "NOKEY"), "{answer}");
+    let moved = tokio::process::Command::from(reshard).output().await.unwrap();
+    assert!(moved.status.success(), "{moved:?}");
+}
+
+fn session_key(session: &Made) -> String {
+    format!("relay:session:{{{}}}", session.id)
+}
+
+fn master_of(cluster: &Cluster, key: &str) -> usize {
+    serving(cluster, key).expect("a master of each slot")
+}
+
+/// Others, and copies, say where to ask.
+fn serving(cluster: &Cluster, key: &str) -> Option<usize> {
+    let answers = |node: &Server| node.answer(&["EXISTS", key]).trim().parse::<u64>().is_ok();
+    cluster.nodes().iter().position(answers)
+}
+
+fn copies_of(cluster: &Cluster, master: usize) -> impl Iterator<Item = &Server> + Clone {
+    let port = format!("master_port:{}\r", cluster.nodes()[master].port());
+    let is_copy = |node: &&Server| node.answer(&["INFO", "replication"]).contains(&port);
+    let copies: Vec<_> = cluster.nodes().iter().filter(is_copy).collect();
+    assert!(!copies.is_empty());
+    copies.into_iter()
 }

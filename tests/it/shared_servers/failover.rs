@@ -6,7 +6,6 @@ use crate::support::peer::load;
 /// Copies, one of which may take over and still has one of its own; and Sentinels who decide it.
 const COPIES: usize = 2;
 const SENTINELS: usize = 3;
-const QUIET_LOOKS: usize = 40;
 
 fn guarded() -> Watched {
     let watched = Watched::start_with(COPIES, SENTINELS);
@@ -24,31 +23,11 @@ async fn when_the_master_is_killed_under_traffic_all_that_its_copies_have_arrive
         .talk_while(async |_| {
             // At once, but for what it has written to its copies and they have not read yet.
             watched.master.freeze();
-            settled(&watched).await;
+            settled(watched.replicas.iter()).await;
             watched.master.kill();
             moved(&watched).await;
         })
         .await;
-}
-
-/// Waits until the copies have read all that a master which does nothing any more has written: the same, or nothing
-/// new for long enough where it was stopped between one copy and the other.
-async fn settled(watched: &Watched) {
-    let offset = |copy: &Server| {
-        let told = copy.answer(&["INFO", "replication"]);
-        let offset = told
-            .lines()
-            .find(|line| line.starts_with("slave_read_repl_offset:"));
-        offset.expect("a copy").to_owned()
-    };
-    let offsets = || watched.replicas.iter().map(offset).collect::<Vec<_>>();
-    let (mut before, mut same) = (offsets(), 0);
-    while same < QUIET_LOOKS && !(same > 0 && before.windows(2).all(|pair| pair[0] == pair[1])) {
-        tokio::time::sleep(LOOK_EVERY).await;
-        let now = offsets();
-        same = if now == before { same + 1 } else { 0 };
-        before = now;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -37,6 +37,6 @@ impl Device {
 }
 
 #[allow(clippy::disallowed_methods, reason = "tests have no entropy port")]
-pub(super) fn random(bytes: &mut [u8]) {
+pub fn random(bytes: &mut [u8]) {
     getrandom::fill(bytes).unwrap();
 }

@@ -28,7 +28,8 @@ impl Cluster {
         let copies = copies.to_string();
         let mut create = vec!["create", "--cluster-replicas", &copies];
         create.extend(places.iter().map(String::as_str));
-        cluster.manage(&create);
+        let created = cluster.managing(&create).output().unwrap();
+        assert!(created.status.success(), "{created:?}");
         for node in &cluster.nodes {
             node.until("cluster_state:ok", &["CLUSTER", "INFO"]);
             if node.answer(&["ROLE"]).starts_with("slave") {
@@ -38,15 +39,11 @@ impl Cluster {
         cluster
     }
 
-    /// A command of `redis-cli --cluster`, to its end. Blocks.
-    pub(crate) fn manage(&self, command: &[&str]) {
-        let managed = Command::new("redis-cli")
-            .arg("--cluster")
-            .args(command)
-            .arg("--cluster-yes")
-            .output()
-            .unwrap();
-        assert!(managed.status.success(), "{managed:?}");
+    /// `redis-cli --cluster`, which asks for nothing.
+    pub(crate) fn managing(&self, what: &[&str]) -> Command {
+        let mut command = Command::new("redis-cli");
+        command.arg("--cluster").args(what).arg("--cluster-yes");
+        command
     }
 
     pub(crate) fn url(&self) -> String {
