@@ -25,11 +25,14 @@ mod cluster;
 mod failover;
 mod lost;
 mod pushes;
+mod records;
 
 /// Sessions that talk at the same time.
 const SESSIONS: usize = 6;
 /// Messages that each session hears before something happens, and afterwards.
 const SOME: usize = 10;
+
+const ADMIN_TOKEN: &str = "an-admin-token-that-all-replicas-have";
 
 /// How long Sentinels may take: some elections in which their votes split.
 const ELECTIONS: Duration = Duration::from_secs(300);
@@ -57,6 +60,7 @@ impl Replicas {
         let ca_file = simulators.write_ca(ca_dir.path()).unwrap();
         let options = options
             .with_grown_instances()
+            .set("RELAY_ADMIN_TOKEN", ADMIN_TOKEN)
             .set("REDIS_URL", redis_url)
             .under(simulators.relay_environment(&ca_file));
         let relays = join_all([(); 2].map(|()| ready(options.clone()))).await;
@@ -123,6 +127,8 @@ impl Replicas {
 /// A relay that has Redis.
 async fn ready(options: RelayOptions) -> Relay {
     let relay = Relay::start(options).await;
+    // The kit's admin calls read it where a single node keeps its own.
+    std::fs::write(relay.data_dir().join("admin-token"), ADMIN_TOKEN).unwrap();
     until("redis is there", async || !is_degraded(&relay).await).await;
     relay
 }

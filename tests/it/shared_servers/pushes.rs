@@ -52,12 +52,17 @@ impl Replicas {
 
 /// To a device of its own, under a key of its own.
 pub(super) fn fresh_push() -> Value {
+    let mut push = fresh_message();
+    push["idempotencyKey"] = push["deviceToken"].clone();
+    push
+}
+
+/// To a device of its own.
+pub(super) fn fresh_message() -> Value {
     let mut token = [0; 32];
     random(&mut token);
     let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
-    json!({
-        "deviceToken": token, "platform": "ios", "encryptedPayload": "sealed", "idempotencyKey": token,
-    })
+    json!({ "deviceToken": token, "platform": "ios", "encryptedPayload": "sealed" })
 }
 
 fn token(push: &Value) -> String {
