@@ -95,6 +95,7 @@ need_programs() {
   need_program caddy caddy deploy/Caddyfile https://caddyserver.com
   need_program redis-server redis-server replicas https://redis.io
   need_program faketime faketime replicas https://github.com/wolfcw/libfaketime
+  need_valkey
   need_program docker-compose docker-compose deploy/docker-compose.yml https://docs.docker.com/compose
   need_program systemd-analyze systemd deploy/sovereign-relay.service https://systemd.io
   need_program java default-jdk-headless "the sealed payload in Java" https://openjdk.org
@@ -136,6 +137,38 @@ install_postgres() {
   install_package postgresql-common
   sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
   install_package postgresql
+}
+
+# What deploy/docker-compose.yml has in Redis' place.
+need_valkey() {
+  export PATH="$PATH:$TOOLS/valkey/usr/bin"
+  if ! command -v valkey-server >/dev/null && command -v apt-get >/dev/null; then
+    if [ "$(id -u)" = 0 ] && apt-cache show valkey-server >/dev/null 2>&1; then
+      step "installing valkey-server" install_package valkey-server
+    else
+      step "fetching Valkey" fetch_valkey
+    fi
+  fi
+  if ! command -v valkey-server >/dev/null; then
+    echo "valkey-server is needed for the tests of replicas; see https://valkey.io" >&2
+    exit 1
+  fi
+}
+
+# Debian 12 has it in its backports only: it is unpacked beside the other tools, with lists of its own, so that nothing of
+# the system changes. The libraries it needs are those of redis-server.
+fetch_valkey() {
+  local home="$TOOLS/valkey" package
+  mkdir -p "$home/lists/partial" "$home/cache/archives/partial"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main" \
+    >"$home/sources.list"
+  local own=(-qq -o "Dir::Etc::SourceList=$home/sources.list" -o Dir::Etc::SourceParts=/dev/null
+    -o "Dir::State::Lists=$home/lists" -o "Dir::Cache=$home/cache" -o APT::Sandbox::User=root)
+  apt-get "${own[@]}" update
+  (cd "$home" && apt-get "${own[@]}" download valkey-server valkey-tools)
+  for package in "$home"/*.deb; do
+    dpkg-deb --extract "$package" "$home"
+  done
 }
 
 # One more has two tabs of a real browser connect.

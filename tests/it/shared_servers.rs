@@ -26,6 +26,7 @@ mod failover;
 mod lost;
 mod pushes;
 mod records;
+mod valkey;
 
 /// Sessions that talk at the same time.
 const SESSIONS: usize = 6;

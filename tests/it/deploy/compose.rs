@@ -127,7 +127,7 @@ async fn redis_started_with_the_arguments_of_the_file_keeps_every_write_and_evic
     let (compose, folder) = (compose().await, TempDir::new().unwrap());
     let arguments = compose["services"]["redis"]["command"].as_array().unwrap();
     let socket = folder.path().join("redis.sock");
-    let mut server = Command::new("redis-server");
+    let mut server = Command::new(text(&arguments[0]));
     server
         .current_dir(folder.path())
         .args(arguments[1..].iter().map(text))
@@ -135,7 +135,7 @@ async fn redis_started_with_the_arguments_of_the_file_keeps_every_write_and_evic
         .arg(&socket)
         .stdout(std::process::Stdio::null())
         .kill_on_drop(true);
-    let _server = server.spawn().expect("redis-server is needed for this test");
+    let _server = server.spawn().expect("valkey-server is needed for this test");
     let ask = async |question: &[&str]| {
         let mut client = Command::new("redis-cli");
         client.arg("-s").arg(&socket).args(question);
