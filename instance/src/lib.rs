@@ -1,6 +1,7 @@
 //! What a self-hosted instance embeds: device-token store, registration routes, encrypting fan-out.
 //!
 //! - [`store`]: who is registered, what is still to be sent, what became of it. SQLite or PostgreSQL.
+//! - [`routes`]: where apps and browsers register; a host mounts them.
 //! - [`web_push`]: sends to browsers.
 //! - [`config`]: which relay, if any.
 
@@ -11,6 +12,7 @@ mod entropy;
 pub mod fan_out;
 pub mod notification;
 pub mod relay;
+pub mod routes;
 pub mod signal;
 pub mod store;
 pub mod user;

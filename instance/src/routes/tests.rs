@@ -1,0 +1,8 @@
+//! The routes over real sockets, on a real SQLite file.
+
+mod devices;
+mod kit;
+#[cfg(feature = "server")]
+mod logs;
+mod refusals;
+mod subscriptions;
