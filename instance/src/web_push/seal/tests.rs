@@ -115,7 +115,7 @@ fn another_browser_can_not_open_it_nor_this_one_with_another_secret() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn what_is_sealed_opens_to_the_same_json(text in any::<String>()) {
@@ -127,11 +127,18 @@ proptest! {
     }
 
     #[test]
-    fn one_changed_bit_anywhere_does_not_open(bit in 0usize..8 * (86 + 384 + 16)) {
+    fn one_changed_bit_anywhere_does_not_open_to_anything_else(bit in 0usize..8 * (86 + 384 + 16)) {
         let browser = Browser::new();
         let mut body = seal(&browser.subscription, "{}").unwrap();
         prop_assert_eq!(body.len(), 86 + 384 + 16);
         body[bit / 8] ^= 1 << (bit % 8);
-        prop_assert!(browser.open(&body).is_err());
+        // The record size is not authenticated (RFC 8188): one record in a larger frame is the same record.
+        match browser.open(&body) {
+            Err(_) => {}
+            Ok(json) => {
+                prop_assert!((16..20).contains(&(bit / 8)));
+                prop_assert_eq!(json.trim_end(), "{}");
+            }
+        }
     }
 }
