@@ -87,8 +87,8 @@ need_program() {
 }
 
 # Others run the curl lines that the README and the playground show, ask a real TURN server whether it takes the
-# credentials that the relay gives out, share real Redis servers, some of whose clocks are moved, and try each file in
-# deploy/ with the program it is for.
+# credentials that the relay gives out, share real Redis servers, some of whose clocks are moved, keep a key in a real
+# Secret Service, call the apps' library from Python, and try each file in deploy/ with the program it is for.
 need_programs() {
   need_program curl curl "the README" https://curl.se
   need_program turnserver coturn "TURN credentials" https://github.com/coturn/coturn
@@ -98,6 +98,9 @@ need_programs() {
   need_valkey
   need_program docker-compose docker-compose deploy/docker-compose.yml https://docs.docker.com/compose
   need_program systemd-analyze systemd deploy/sovereign-relay.service https://systemd.io
+  need_program dbus-run-session dbus-daemon "the operating system's key store" https://dbus.freedesktop.org
+  need_program gnome-keyring-daemon gnome-keyring "the operating system's key store" https://gitlab.gnome.org/GNOME/gnome-keyring
+  need_program python3 python3 "what apps call" https://python.org
   need_program java default-jdk-headless "the sealed payload in Java" https://openjdk.org
   need_python_cryptography
 }
