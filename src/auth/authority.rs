@@ -288,11 +288,12 @@ impl Authority {
     }
 
     fn signed(&self, key: &Redacted) -> Result<Caller, KeyError> {
-        self.keys
-            .as_ref()
-            .ok_or(KeyError::NotConfigured)?
-            .verify(key)
-            .ok_or(KeyError::Unauthorized)
+        let keys = self.keys.as_ref().ok_or(KeyError::NotConfigured)?;
+        let caller = keys.verify(key).ok_or(KeyError::Unauthorized)?;
+        if self.store.is_unreadable(caller.instance) {
+            return Err(KeyError::Unreadable);
+        }
+        Ok(caller)
     }
 
     /// The entry after the rotation, written. Another's change in between is taken in and decided on anew.

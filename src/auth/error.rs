@@ -12,6 +12,9 @@ pub enum KeyError {
     /// 401: the instance was withdrawn or revoked, or this key was rotated away.
     #[error("the instance key was revoked")]
     Revoked,
+    /// 503: what the revocation list says of the instance is in a form of a newer relay.
+    #[error("this replica is older than the others and can't tell whether the key holds; ask again")]
+    Unreadable,
     /// 503: this relay has no enrollment secret.
     #[error("this relay has no enrollment secret")]
     NotConfigured,
@@ -68,6 +71,7 @@ impl KeyError {
         match self {
             Self::Unauthorized => ErrorCode::Unauthorized,
             Self::Revoked => ErrorCode::Revoked,
+            Self::Unreadable => ErrorCode::Overloaded,
             Self::NotConfigured => ErrorCode::NotConfigured,
         }
     }

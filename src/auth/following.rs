@@ -79,6 +79,7 @@ impl Authority {
             .all()
             .into_iter()
             .filter(|(instance, entry)| matters(entry) && !is_stored(instance, entry))
+            .filter(|(instance, _)| !self.store.is_unreadable(*instance))
             .collect()
     }
 }

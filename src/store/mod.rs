@@ -213,6 +213,12 @@ pub trait Store: InstanceStore {
     /// One bounded step of forgetting; also notes which secrets are `configured`. Called about once a minute.
     fn purge(&self, now: UnixMillis, configured: Vec<Kid>) -> BoxFuture<'static, Result<Purged, StoreError>>;
 
+    /// Whether the revocation list has an entry of an instance that this relay can't read, for a newer one wrote it. Its
+    /// keys are neither valid nor revoked then. Asked for every key, so it is known without I/O.
+    fn is_unreadable(&self, _instance: InstanceId) -> bool {
+        false
+    }
+
     /// Why the store can't work, for `/readyz`; `None` while it can.
     fn fault(&self) -> Option<StoreError>;
 }

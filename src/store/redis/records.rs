@@ -41,6 +41,7 @@ mod rows;
 mod scripts;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 mod words;
 
 pub use changes::{Beat, Change, Changes, Position};
@@ -49,6 +50,7 @@ use self::{
     keys::Keys,
     rows::{record, standing},
     scripts::{Call, Scripts},
+    unreadable::Unreadable,
     words::Words,
 };
 use super::connection::Redis;
@@ -70,6 +72,7 @@ pub struct RedisRecords {
     scripts: &'static Scripts,
     keys: Keys,
     words: Arc<Words>,
+    unreadable: Arc<Unreadable>,
     /// Why the last beat failed, if it did.
     fault: Arc<ArcSwapOption<StoreError>>,
 }
@@ -82,6 +85,7 @@ impl RedisRecords {
             scripts: Scripts::get(),
             keys: Keys,
             words: Arc::default(),
+            unreadable: Arc::default(),
             fault: Arc::default(),
         }
     }
@@ -283,6 +287,10 @@ impl Store for RedisRecords {
 
     fn purge(&self, now: UnixMillis, configured: Vec<Kid>) -> BoxFuture<'static, Result<Purged, StoreError>> {
         self.run(async move |store: Self| store.purge_step(now, configured).await)
+    }
+
+    fn is_unreadable(&self, instance: InstanceId) -> bool {
+        self.unreadable.has(instance)
     }
 
     fn fault(&self) -> Option<StoreError> {

@@ -122,7 +122,7 @@ impl RedisRecords {
         let mut position = position.clone();
         let mut changes = Vec::new();
         for entry in entries {
-            changes.extend(change(&entry.fields)?);
+            changes.extend(self.change(&entry.fields)?);
             position = entry;
         }
         Ok(Changes::Seen { position, changes })
@@ -143,28 +143,41 @@ impl RedisRecords {
         })
     }
 
+    /// Whether a replica was heard of lately.
+    pub(crate) async fn is_alive(&self, replica: &str) -> Result<bool, StoreError> {
+        let mut heard = redis::cmd("ZSCORE");
+        heard.arg(self.keys.replicas()).arg(replica);
+        let heard: Option<f64> = self.redis.send(&heard).await?;
+        Ok(heard.is_some())
+    }
+
     /// Says that this replica stops.
     pub async fn leave(&self, replica: &str) -> Result<(), StoreError> {
         let mut leave = redis::cmd("ZREM");
         leave.arg(self.keys.replicas()).arg(replica);
         self.redis.send(&leave).await
     }
-}
 
-/// `None`: a mark, or something that a newer relay has written.
-fn change(fields: &Fields) -> Result<Option<Change>, StoreError> {
-    let text = |name: &str| {
-        let found = fields.iter().find(|(field, _)| field == name);
-        found.map(|(_, value)| value.as_str())
-    };
-    let entry = || decode(text("e").unwrap_or_default());
-    let Some((kind, instance)) = fields.first() else {
-        return Ok(None);
-    };
-    Ok(match kind.as_str() {
-        "r" => Some(Change::Revoked(parse_id(instance)?, entry()?)),
-        "f" => Some(Change::Forgotten(parse_id(instance)?, entry()?)),
-        "s" => Some(Change::Standing(parse_id(instance)?)),
-        _ => None,
-    })
+    /// `None`: a mark, or something that a newer relay has written.
+    fn change(&self, fields: &Fields) -> Result<Option<Change>, StoreError> {
+        let Some((kind, instance)) = fields.first() else {
+            return Ok(None);
+        };
+        let text = fields.iter().find(|(field, _)| field == "e");
+        let text = text.map_or("", |(_, value)| value.as_str());
+        Ok(match kind.as_str() {
+            "r" => {
+                let instance = parse_id(instance)?;
+                let entry = self.unreadable.read(instance, text);
+                entry.map(|entry| Change::Revoked(instance, entry))
+            }
+            // One that can't be read was none to this replica.
+            "f" => {
+                let instance = parse_id(instance)?;
+                decode(text).ok().map(|entry| Change::Forgotten(instance, entry))
+            }
+            "s" => Some(Change::Standing(parse_id(instance)?)),
+            _ => None,
+        })
+    }
 }

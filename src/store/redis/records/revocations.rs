@@ -28,7 +28,9 @@ impl RedisRecords {
         loop {
             let (next, fields) = self.scan_revocations(cursor, SCAN).await?;
             for (instance, text) in fields {
-                entries.push((parse_id(&instance)?, decode(&text)?));
+                let instance = parse_id(&instance)?;
+                let entry = self.unreadable.read(instance, &text);
+                entries.extend(entry.map(|entry| (instance, entry)));
             }
             cursor = next;
             if cursor == 0 {

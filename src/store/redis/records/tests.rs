@@ -13,6 +13,7 @@ use crate::store::{
 
 mod cluster;
 mod much;
+mod trouble;
 
 store_contract!(fresh);
 
@@ -249,25 +250,6 @@ async fn replicas_are_counted_while_they_beat() {
     assert_eq!(store.beat("one").await.unwrap().replicas, 2);
     store.leave("two").await.unwrap();
     assert_eq!(store.beat("one").await.unwrap().replicas, 1);
-}
-
-#[tokio::test]
-async fn a_server_whose_memory_is_full_is_a_fault_and_still_takes_revocations() {
-    let (store, (server, _wired)) = open().await;
-    let position = store.position().await.unwrap();
-    store.beat("one").await.unwrap();
-    assert!(store.fault().is_none());
-    server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
-    assert!(store.beat("one").await.is_err());
-    assert!(store.fault().unwrap().0.contains("OOM"));
-    assert!(store.enroll(enrollment(1)).await.is_err());
-    let entry = (instance(1), gone(1));
-    store.join_revocations(vec![entry.clone()], true).await.unwrap();
-    let (_, changes) = seen(store.changes_since(&position).await.unwrap());
-    assert_eq!(changes.first(), Some(&Change::Revoked(entry.0, entry.1)));
-    server.answer(&["CONFIG", "SET", "maxmemory", "0"]);
-    store.beat("one").await.unwrap();
-    assert!(store.fault().is_none());
 }
 
 #[tokio::test]
