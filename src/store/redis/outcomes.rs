@@ -5,14 +5,16 @@
 //!                                JSON          its final outcome; ends after ten minutes
 //!
 //! get: own memory -> Redis: outcome -> it        nothing -> claimed for us, go on as the first
-//!                           claim of another -> look again until it is an outcome, or gone: then it is ours
+//!                           claim of another -> look again until it is an outcome, or gone: then it is ours;
+//!                                               the claim of a replica that died is taken away from it
 //! put: own memory, Redis              release (nothing final came of it): the claim goes
 //! ```
 //!
 //! Only keyed hashes and answers are kept; neither names a device or an instance.
 //!
 //! Invariant: while Redis answers, at most one replica has a push under way for a key. Redis away: each replica goes by
-//! its own memory, and a push waits for it no longer than [`PATIENCE`].
+//! its own memory, and a push waits for it no longer than [`PATIENCE`]. Whoever knows of a push under way elsewhere does
+//! not take Redis' silence for its end.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -28,14 +30,23 @@ use sovereign_relay_actors::{
 };
 use sovereign_relay_protocol::push::PushAnswer;
 
-use super::{connection::Redis, link::RedisLink};
+use super::{connection::Redis, link::RedisLink, records::RedisRecords};
 use crate::limit::EmbeddedOutcomes;
 
-/// Longest that a push waits for one answer of Redis.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// Longest that a push waits for one answer of Redis. Longer than it waits for a token: a limit may be judged locally
+/// meanwhile, but a push whose key nobody looked up may be one too many.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Longest that its answer waits until an outcome is kept or a claim taken back: both are on their way, and until they
+/// are there repeats find the claim.
+const PARTING: Duration = Duration::from_millis(250);
 /// How often a repeat looks whether the first one, at another replica, is over.
 const LOOK: Duration = Duration::from_millis(50);
-/// A claim outlives the longest push by this, should its replica die.
+/// After every so many looks, whether that replica is alive.
+const LOOKS: u32 = 10;
+/// A replica that was not alive so many times in a row, two seconds, is dead: after an outage of Redis all are heard of
+/// again within that.
+const UNHEARD: u32 = 4;
+/// A claim outlives the longest push by this, should nobody know that its replica died.
 const CLAIM_SLACK: Duration = Duration::from_secs(2);
 
 /// Outcomes in Redis, this replica's own memory in front.
@@ -46,6 +57,7 @@ pub struct RedisOutcomes {
 
 struct Inner {
     redis: Redis,
+    records: RedisRecords,
     own: Arc<EmbeddedOutcomes>,
     /// Marks claims of this replica.
     claim: String,
@@ -64,8 +76,18 @@ struct Stored {
 enum Found {
     Outcome(Remembered),
     Ours,
-    Theirs,
+    /// The claim of another replica.
+    Theirs(String),
     Away,
+}
+
+/// A push under way at another replica, as a repeat sees it.
+#[derive(Default)]
+struct First {
+    /// How often its claim was there.
+    looks: u32,
+    /// How often in a row its replica was not alive.
+    unheard: u32,
 }
 
 impl RedisOutcomes {
@@ -78,6 +100,7 @@ impl RedisOutcomes {
     fn new(redis: Redis, own: Arc<EmbeddedOutcomes>, replica: &str, deadline: Duration) -> Self {
         Self {
             inner: Arc::new(Inner {
+                records: RedisRecords::new(redis.clone()),
                 redis,
                 own,
                 claim: format!("?{replica}"),
@@ -115,15 +138,19 @@ impl OutcomeMemory for RedisOutcomes {
 impl Inner {
     async fn recall(&self, key: u128, now: Now) -> Option<Remembered> {
         let waiting = async {
+            let mut first = First::default();
             loop {
                 match self.look(key).await {
                     Found::Outcome(remembered) => {
                         self.own.put(key, remembered.clone(), now).await;
                         return Some(remembered);
                     }
-                    Found::Ours | Found::Away => return None,
-                    Found::Theirs => tokio::time::sleep(LOOK).await,
+                    Found::Ours => return None,
+                    Found::Away if first.looks == 0 => return None,
+                    Found::Away => {}
+                    Found::Theirs(claim) => self.watch(key, claim, &mut first).await,
                 }
+                tokio::time::sleep(LOOK).await;
             }
         };
         // A claim goes by then at the latest, whatever became of its replica.
@@ -131,6 +158,20 @@ impl Inner {
             .await
             .ok()
             .flatten()
+    }
+
+    /// Takes the claim of a replica that died away from it. What became of its push nobody knows, nor will.
+    async fn watch(&self, key: u128, claim: String, first: &mut First) {
+        first.looks += 1;
+        if !first.looks.is_multiple_of(LOOKS) {
+            return;
+        }
+        let replica = claim.trim_start_matches('?');
+        let is_unheard = matches!(self.records.is_alive(replica).await, Ok(false));
+        first.unheard = if is_unheard { first.unheard + 1 } else { 0 };
+        if first.unheard >= UNHEARD {
+            self.take_back(key, &claim).await;
+        }
     }
 
     /// What stands there, and our claim where nothing did.
@@ -147,7 +188,7 @@ impl Inner {
             Some(None) => Found::Ours,
             // It was ours before an answer got lost: within one replica nobody else asks for a key under way.
             Some(Some(text)) if text == self.claim => self.renew(key).await,
-            Some(Some(text)) if text.starts_with('?') => Found::Theirs,
+            Some(Some(text)) if text.starts_with('?') => Found::Theirs(text),
             // What a newer relay has written is not understood, and the push goes on.
             Some(Some(text)) => parse(&text).map_or(Found::Away, Found::Outcome),
         }
@@ -160,7 +201,7 @@ impl Inner {
         match self.ask::<bool>(&expire).await {
             Some(true) => Found::Ours,
             // It has ended meanwhile, which the next look finds.
-            Some(false) => Found::Theirs,
+            Some(false) => Found::Theirs(self.claim.clone()),
             None => Found::Away,
         }
     }
@@ -176,14 +217,18 @@ impl Inner {
         let mut call = KEEP.prepare_invoke();
         call.key(name(key)).arg(text).arg(millis(REMEMBERED));
         // Where it fails, other replicas don't know it.
-        let _ = tokio::time::timeout(PATIENCE, self.redis.run::<()>(&call)).await;
+        let _ = tokio::time::timeout(PARTING, self.redis.run::<()>(&call)).await;
     }
 
     async fn release(&self, key: u128) {
+        self.take_back(key, &self.claim).await;
+    }
+
+    async fn take_back(&self, key: u128, claim: &str) {
         let mut call = RELEASE.prepare_invoke();
-        call.key(name(key)).arg(&self.claim);
+        call.key(name(key)).arg(claim);
         // Where it fails, the claim goes by itself.
-        let _ = tokio::time::timeout(PATIENCE, self.redis.run::<()>(&call)).await;
+        let _ = tokio::time::timeout(PARTING, self.redis.run::<()>(&call)).await;
     }
 
     /// `None`: no answer in time.

@@ -1,4 +1,4 @@
--- Takes a claim back, if it is still ours.
+-- Takes a claim back, if it is still the same.
 -- KEYS outcome
 -- ARGV claim
 if redis.call('GET', KEYS[1]) == ARGV[1] then
