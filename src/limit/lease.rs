@@ -228,10 +228,11 @@ impl Lease {
         }
     }
 
-    /// Whether forgetting it changes no answer: nothing is under way, held, owed or refused.
+    /// Whether forgetting it changes no answer: nothing is under way, held, owed or refused, and the budget is full
+    /// again as far as is known, for that is what a new one goes by where Redis does not answer.
     pub(super) fn is_idle(&self, now: Duration) -> bool {
         let settled = match &self.mode {
-            Mode::Shared { .. } => true,
+            Mode::Shared { left, at } => self.level(*left, now.saturating_sub(*at)) >= self.per_minute,
             Mode::Local { share, .. } => share.is_full(now),
         };
         let spent = self.stock == 0 || now >= self.stock_until;
@@ -263,10 +264,19 @@ impl Lease {
     }
 
     fn share(&self, left: u32, since: Duration, now: Duration) -> Share {
-        let emission = MINUTE / self.per_minute;
-        let refilled = u32::try_from(since.as_nanos() / emission.as_nanos().max(1)).unwrap_or(u32::MAX);
-        let level = left.saturating_add(refilled).min(self.per_minute);
-        Share::new(emission * self.replicas, level / self.replicas, now)
+        let level = self.level(left, since);
+        Share::new(self.emission() * self.replicas, level / self.replicas, now)
+    }
+
+    /// What the budget has by now of which so much was left.
+    fn level(&self, left: u32, since: Duration) -> u32 {
+        let refilled = since.as_nanos() / self.emission().as_nanos().max(1);
+        let refilled = u32::try_from(refilled).unwrap_or(u32::MAX);
+        left.saturating_add(refilled).min(self.per_minute)
+    }
+
+    fn emission(&self) -> Duration {
+        MINUTE / self.per_minute
     }
 }
 

@@ -225,7 +225,34 @@ fn what_was_spent_while_redis_was_away_is_charged_when_it_is_back() {
     lease.on_grant(grant(15, 480, Duration::ZERO), back + RETRY);
     assert_eq!(lease.ask(back + RETRY), None);
     assert!(!lease.is_idle(back + RETRY));
-    assert!(lease.is_idle(back + RETRY + LASTS), "told");
+    assert!(
+        !lease.is_idle(back + RETRY + LASTS),
+        "580 of 600 are known to be there"
+    );
+    assert!(lease.is_idle(back + RETRY + MINUTE), "told");
+}
+
+#[test]
+fn a_budget_that_was_spent_is_not_full_again_when_redis_goes_away_a_little_later() {
+    let mut lease = Lease::new(600, 1, START);
+    assert_eq!(lease.take(START), Take::Wait);
+    lease.ask(START).unwrap();
+    lease.on_grant(grant(1, 0, Duration::ZERO), START);
+    assert_eq!(lease.serve(START), Some(Ok(())));
+    let later = START + LASTS + LASTS;
+    assert!(!lease.is_idle(later), "a new one would know nothing of it");
+    assert_eq!(lease.take(later), Take::Wait);
+    lease.ask(later).unwrap();
+    lease.on_away(later);
+    let passed = std::iter::from_fn(|| lease.serve(later)).count();
+    let more = (0..1000)
+        .take_while(|_| lease.take(later) == Take::Granted)
+        .count();
+    assert_eq!(passed + more, 200, "what 20 s bring back");
+    assert!(
+        Lease::new(600, 1, START).is_idle(START),
+        "nor is one that took nothing"
+    );
 }
 
 #[test]
