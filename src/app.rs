@@ -172,7 +172,14 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
     let memories = Memories::open(&config, &ports, &records.place).await;
     let push = PushHalf::start(&config, &ports, &records.store, memories)?;
     let connections = descriptors::public_connections(config.listen.connections);
-    let signal = SignalHalf::start(&config, &ports, &records.authority, &lifecycle, connections);
+    let signal = SignalHalf::start(
+        &config,
+        &ports,
+        &records.authority,
+        &lifecycle,
+        connections,
+        push.memories.leases(),
+    );
     let limits = Arc::new(records.place.address_limits());
     let services = Data::new(services(
         &config, &ports, &records, &push, &signal, &limits, &lifecycle,

@@ -38,7 +38,10 @@ use sovereign_relay_protocol::{
 };
 
 use self::recent::Recent;
-use crate::auth::Authority;
+use crate::{
+    auth::Authority,
+    limit::{LeasedLimits, leases::Account},
+};
 
 mod recent;
 
@@ -109,16 +112,26 @@ fn credential(secret: &Redacted, username: &str) -> String {
 pub struct Turn {
     servers: ArcSwapOption<TurnServers>,
     vends: Limiter<InstanceId>,
+    per_minute: u32,
+    leases: Option<LeasedLimits>,
     recent: Mutex<Recent>,
     authority: Arc<Authority>,
 }
 
 impl Turn {
-    /// Without servers, nobody gets any. `per_minute`: how often for each instance.
-    pub fn new(servers: Option<TurnServers>, per_minute: u32, authority: Arc<Authority>) -> Self {
+    /// Without servers, nobody gets any. `per_minute`: how often for each instance, at all replicas together where they
+    /// share `leases`.
+    pub fn new(
+        servers: Option<TurnServers>,
+        per_minute: u32,
+        leases: Option<LeasedLimits>,
+        authority: Arc<Authority>,
+    ) -> Self {
         Self {
             servers: ArcSwapOption::from_pointee(servers),
             vends: Limiter::shared(Rate::per_minute(per_minute), ROOM),
+            per_minute,
+            leases,
             recent: Mutex::default(),
             authority,
         }
@@ -126,7 +139,28 @@ impl Turn {
 
     /// Credentials for a slot, on the budget of the instance that it belongs to: those of its last 30 s, or new ones.
     /// `Err` is when there are some again.
-    pub fn vend(
+    pub async fn vend(
+        &self,
+        instance: InstanceId,
+        session: SessionId,
+        slot: Slot,
+        now: Now,
+    ) -> Result<Ice, Duration> {
+        if self.servers.load().is_some() && !self.recent().knows(session, slot, now) {
+            self.pay(instance, now).await?;
+        }
+        self.vend_here(instance, session, slot, now)
+    }
+
+    /// One of what all replicas may give.
+    async fn pay(&self, instance: InstanceId, now: Now) -> Result<(), Duration> {
+        let Some(leases) = &self.leases else { return Ok(()) };
+        // A flood is refused here and asks nobody.
+        self.vends.check(&instance, now.mono)?;
+        leases.spend(Account::Turn(instance), self.per_minute, now).await
+    }
+
+    fn vend_here(
         &self,
         instance: InstanceId,
         session: SessionId,

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use sovereign_relay_actors::now::Now;
 use sovereign_relay_protocol::{redacted::Redacted, signal::id::ConnectionId};
 
@@ -48,14 +49,17 @@ impl Guard for Gate {
         self.authority.is_gone(guest.instance)
     }
 
-    fn ice(&self, guest: &Guest, turn: bool, now: Now) -> Ice {
+    fn ice(&self, guest: &Guest, turn: bool, now: Now) -> BoxFuture<'static, Ice> {
         if !(turn && guest.may_turn) {
-            return Ice::default();
+            return ready(Ice::default()).boxed();
         }
-        // Without credentials peers may still find a direct way, so one too many is no error.
-        self.turn
-            .vend(guest.instance, guest.session, guest.slot, now)
-            .unwrap_or_default()
+        let (giver, guest) = (self.turn.clone(), *guest);
+        let given = async move {
+            let ice = giver.vend(guest.instance, guest.session, guest.slot, now).await;
+            // Without credentials peers may still find a direct way, so one too many is no error.
+            ice.unwrap_or_default()
+        };
+        given.boxed()
     }
 }
 
@@ -86,7 +90,7 @@ mod tests {
         };
         let gate = Gate {
             authority: kit.authority.clone(),
-            turn: Arc::new(Turn::new(Some(servers), 30, kit.authority.clone())),
+            turn: Arc::new(Turn::new(Some(servers), 30, None, kit.authority.clone())),
         };
         let now = at(Duration::ZERO);
         for (session_turns, may_turn, given) in [
@@ -106,7 +110,7 @@ mod tests {
             let ticket = kit.authority.tickets().sign(&claims).unwrap();
             let connection = ConnectionId::parse(&"c1".repeat(16)).unwrap();
             let guest = gate.admit(&ticket, &connection, now).unwrap();
-            let ice = gate.ice(&guest, session_turns, now);
+            let ice = gate.ice(&guest, session_turns, now).await;
             assert_eq!(ice.servers.len(), given, "{session_turns} {may_turn}");
         }
     }

@@ -72,6 +72,11 @@ impl Memories {
         self.outcomes.clone()
     }
 
+    /// Limits that replicas share, where there are any.
+    pub(super) fn leases(&self) -> Option<LeasedLimits> {
+        self.shared.as_ref().map(|shared| shared.limits.clone())
+    }
+
     /// Where the number of replicas goes.
     pub(super) fn budgets(&self) -> Option<RedisBudgets> {
         self.shared.as_ref().map(|shared| shared.budgets.clone())

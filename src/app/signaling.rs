@@ -10,6 +10,7 @@ use super::{Ports, gate::Gate, gauges::count, shelf::Shelf, threads};
 use crate::{
     auth::Authority,
     config::Config,
+    limit::{LeasedLimits, Permits, SharedPermits},
     shutdown::Lifecycle,
     signaling::Signaling,
     turn::Turn,
@@ -28,6 +29,7 @@ pub(super) struct SignalHalf {
     pub(super) shelf: Shelf,
     pub(super) upgrades: Arc<Upgrades>,
     turn: Arc<Turn>,
+    leases: Option<LeasedLimits>,
     upkeep: JoinSet<()>,
 }
 
@@ -38,6 +40,7 @@ impl SignalHalf {
         authority: &Arc<Authority>,
         lifecycle: &Lifecycle,
         connections: usize,
+        leases: Option<LeasedLimits>,
     ) -> Self {
         let rules = config.signaling.rules;
         let shelf = Shelf::open(config, ports);
@@ -50,6 +53,7 @@ impl SignalHalf {
         let turn = Arc::new(Turn::new(
             config.signaling.turn.clone().ok(),
             config.signaling.turn_per_minute,
+            leases.clone(),
             authority.clone(),
         ));
         let endpoint = Arc::new(Endpoint {
@@ -76,6 +80,7 @@ impl SignalHalf {
             shelf,
             upgrades,
             turn,
+            leases,
             upkeep,
         }
     }
@@ -105,12 +110,25 @@ impl SignalHalf {
             store: self.shelf.store(),
             durability: self.shelf.durability(),
             sessions: self.sessions.clone(),
-            permits: Arc::new(instances.clone()),
+            permits: self.permits(config, ports, instances),
             turn_for: config.signaling.turn_for,
             authority: authority.clone(),
             entropy: ports.entropy.clone(),
             public_url: config.listen.public_url.clone(),
         }
+    }
+
+    fn permits(&self, config: &Config, ports: &Ports, instances: &Registry) -> Arc<dyn Permits> {
+        let own = Arc::new(instances.clone());
+        let Some(limits) = self.leases.clone() else {
+            return own;
+        };
+        Arc::new(SharedPermits {
+            own,
+            limits,
+            per_minute: config.signaling.sessions_per_minute,
+            clock: ports.clock.clone(),
+        })
     }
 
     /// Takes over what a reload may change: the TURN server and its secret.

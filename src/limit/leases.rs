@@ -39,7 +39,7 @@ use super::{
 
 /// Longest that a push waits for Redis: a hundred times what a healthy one needs, a fortieth of a push's deadline.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Accounts remembered, about 300 bytes each; one is forgotten seconds after its last push. Beyond, further instances
+/// Accounts remembered, about 300 bytes each; one is forgotten within a minute of its last push. Beyond, further instances
 /// are limited by their actor alone, as on a single node.
 const ACCOUNTS: usize = 100_000;
 
@@ -50,6 +50,10 @@ pub enum Account {
     Instance(InstanceId),
     /// A young group's.
     Group(u64),
+    /// An instance's, of sessions.
+    Sessions(InstanceId),
+    /// An instance's, of TURN credentials.
+    Turn(InstanceId),
 }
 
 /// Where tokens come from.
@@ -107,6 +111,16 @@ impl LeasedLimits {
         let table = &self.table;
         table.accounts.retain(|_, slot| !slot.lease.is_idle(now.mono));
         table.used.store(table.accounts.len(), Ordering::Relaxed);
+    }
+
+    /// Takes one of a budget for which nobody brings a [`Bill`]; `Err` is when there is one. The caller has a limit of
+    /// its own, which decides alone where there are too many accounts.
+    pub async fn spend(&self, account: Account, per_minute: u32, now: Now) -> Result<(), Duration> {
+        if self.table.used.load(Ordering::Relaxed) >= ACCOUNTS {
+            return Ok(());
+        }
+        let paid = self.table.take(account, per_minute, now).wait().await;
+        paid.map(Receipt::keep)
     }
 
     /// Accounts remembered, for metrics.

@@ -21,5 +21,5 @@ pub use addresses::AddressLimits;
 pub use bodies::{BodyBounds, BodyBudget};
 pub use leases::LeasedLimits;
 pub use outcomes::EmbeddedOutcomes;
-pub use permits::Permits;
+pub use permits::{Permits, SharedPermits};
 pub use shared::EmbeddedLimits;

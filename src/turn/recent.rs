@@ -57,6 +57,12 @@ impl Recent {
         }
     }
 
+    /// Whether a slot was given credentials lately.
+    pub(super) fn knows(&self, session: SessionId, slot: Slot, now: Now) -> bool {
+        let known = self.moments.get(&(session, slot));
+        known.is_some_and(|moment| is_recent(*moment, now))
+    }
+
     /// Forgets what is no longer recent.
     pub(super) fn clean(&mut self, now: Now) {
         self.moments.retain(|_, moment| is_recent(*moment, now));

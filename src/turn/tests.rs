@@ -65,11 +65,11 @@ fn neither_secret_nor_credential_is_printed() {
 
 #[tokio::test]
 async fn each_slot_has_a_name_of_its_own_that_a_turn_server_reads_whole() {
-    let turn = Turn::new(Some(servers()), 30, Kit::new().await.authority);
+    let turn = Turn::new(Some(servers()), 30, None, Kit::new().await.authority);
     let mut users = HashSet::new();
     for number in 1..=2 {
         for slot in Slot::BOTH {
-            let ice = turn.vend(instance(1), session(number), slot, now()).unwrap();
+            let ice = turn.vend_here(instance(1), session(number), slot, now()).unwrap();
             let username = ice.servers[1].username.clone().unwrap();
             let (expiry, user) = username.split_once(':').unwrap();
             assert!(expiry.bytes().all(|byte| byte.is_ascii_digit()));
@@ -82,8 +82,8 @@ async fn each_slot_has_a_name_of_its_own_that_a_turn_server_reads_whole() {
 
 #[tokio::test]
 async fn an_instance_that_has_had_its_share_waits_and_its_neighbour_does_not() {
-    let turn = Turn::new(Some(servers()), 30, Kit::new().await.authority);
-    let vend = |number: u8, made: u8, now: Now| turn.vend(instance(number), session(made), Slot::A, now);
+    let turn = Turn::new(Some(servers()), 30, None, Kit::new().await.authority);
+    let vend = |number: u8, made: u8, now: Now| turn.vend_here(instance(number), session(made), Slot::A, now);
     assert!((0..30).all(|made| vend(1, made, now()).is_ok()));
     let wait = vend(1, 30, now()).unwrap_err();
     assert_eq!(wait, Duration::from_secs(2));
@@ -96,10 +96,10 @@ async fn an_instance_that_has_had_its_share_waits_and_its_neighbour_does_not() {
 
 #[tokio::test]
 async fn a_slot_that_comes_back_within_30_s_is_given_the_same_which_costs_nothing() {
-    let turn = Turn::new(Some(servers()), 2, Kit::new().await.authority);
+    let turn = Turn::new(Some(servers()), 2, None, Kit::new().await.authority);
     let vend = |made: u8, slot: Slot, seconds: u64| {
         let now = now().plus(Duration::from_secs(seconds));
-        turn.vend(instance(1), session(made), slot, now)
+        turn.vend_here(instance(1), session(made), slot, now)
     };
     let first = vend(1, Slot::B, 0).unwrap();
     assert!((0..30).all(|second| vend(1, Slot::B, second).as_ref() == Ok(&first)));
@@ -116,8 +116,8 @@ async fn a_slot_that_comes_back_within_30_s_is_given_the_same_which_costs_nothin
 
 #[tokio::test]
 async fn what_is_given_again_after_a_reload_is_signed_with_the_new_secret() {
-    let turn = Turn::new(Some(servers()), 1, Kit::new().await.authority);
-    let vend = || turn.vend(instance(1), session(1), Slot::A, now()).unwrap();
+    let turn = Turn::new(Some(servers()), 1, None, Kit::new().await.authority);
+    let vend = || turn.vend_here(instance(1), session(1), Slot::A, now()).unwrap();
     let first = vend();
     turn.reload(Some(TurnServers {
         secret: Redacted::new("another secret"),
@@ -130,8 +130,8 @@ async fn what_is_given_again_after_a_reload_is_signed_with_the_new_secret() {
 
 #[tokio::test]
 async fn a_relay_without_a_turn_server_gives_nothing_and_a_reload_brings_one() {
-    let turn = Turn::new(None, 1, Kit::new().await.authority);
-    let vend = || turn.vend(instance(1), session(1), Slot::A, now());
+    let turn = Turn::new(None, 1, None, Kit::new().await.authority);
+    let vend = || turn.vend_here(instance(1), session(1), Slot::A, now());
     assert!(
         (0..3).all(|_| vend() == Ok(Ice::default())),
         "which costs nothing"
@@ -144,7 +144,7 @@ async fn a_relay_without_a_turn_server_gives_nothing_and_a_reload_brings_one() {
         ..servers()
     }));
     let later = now().plus(Duration::from_secs(60));
-    let second = turn.vend(instance(1), session(1), Slot::A, later).unwrap();
+    let second = turn.vend_here(instance(1), session(1), Slot::A, later).unwrap();
     assert_ne!(first.servers[1].credential, second.servers[1].credential);
     turn.reload(None);
     assert_eq!(vend(), Ok(Ice::default()));

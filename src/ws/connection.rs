@@ -33,7 +33,7 @@ use sovereign_relay_protocol::{
 
 mod inbound;
 
-use crate::shutdown::Phase;
+use crate::{shutdown::Phase, turn::Ice};
 
 use super::{
     Endpoint, Guest,
@@ -90,7 +90,7 @@ async fn converse(
     drop(knock);
     socket.set_limit(endpoint.sessions.limits().frame_bytes);
     let mut connection = Connection::new(endpoint, socket, guest, &bound, &hello, voice, held);
-    connection.welcome(&bound);
+    connection.welcome(&bound).await;
     let end = connection.run().await;
     let end = finish(connection.socket, end).await;
     Err(end)
@@ -125,6 +125,7 @@ struct Connection<'a> {
     voice: Voice,
     answer: Option<LocalBoxFuture<'static, Result<(), CloseCode>>>,
     page: Option<LocalBoxFuture<'static, Result<Vec<Entry>, CloseCode>>>,
+    ice: Option<LocalBoxFuture<'static, Ice>>,
     held: Rc<Held>,
 }
 
@@ -134,6 +135,7 @@ enum Event {
     Writable,
     Answer(Result<(), CloseCode>),
     Page(Result<Vec<Entry>, CloseCode>),
+    Ice(Ice),
     Time,
     Lost,
 }
@@ -164,15 +166,14 @@ impl<'a> Connection<'a> {
             voice,
             answer: None,
             page: None,
+            ice: None,
             held: Rc::new(held),
         }
     }
 
-    fn welcome(&mut self, bound: &Bound) {
-        let ice = self
-            .endpoint
-            .guard
-            .ice(&self.guest, self.turn, self.endpoint.clock.now());
+    async fn welcome(&mut self, bound: &Bound) {
+        let now = self.endpoint.clock.now();
+        let ice = self.endpoint.guard.ice(&self.guest, self.turn, now).await;
         self.say(&ServerFrame::Welcome(Welcome {
             slot: self.guest.slot,
             role: self.guest.slot.role(),
@@ -214,6 +215,7 @@ impl<'a> Connection<'a> {
             socket,
             answer,
             page,
+            ice,
             voice,
             ..
         } = self;
@@ -223,6 +225,7 @@ impl<'a> Connection<'a> {
             ready = socket.writable(), if writes => ready.map_or(Event::Lost, |()| Event::Writable),
             answer = poll(answer) => Event::Answer(answer),
             page = poll(page) => Event::Page(page),
+            ice = poll(ice) => Event::Ice(ice),
             ready = socket.readable(), if reads => ready.map_or(Event::Lost, |()| Event::Readable),
             () = tokio::time::sleep(sleep) => Event::Time,
         };
@@ -248,6 +251,13 @@ impl<'a> Connection<'a> {
             Event::Page(page) => {
                 self.page = None;
                 self.on_page(page)
+            }
+            Event::Ice(ice) => {
+                self.ice = None;
+                self.say_all(&[ServerFrame::Ice {
+                    ice_servers: ice.servers,
+                    expires_at: ice.expires_at,
+                }])
             }
             Event::Time => Ok(()),
             Event::Lost => Err(End::Lost),

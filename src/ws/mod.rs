@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use sovereign_relay_actors::{
     now::Now,
     ports::{Clock, Entropy},
@@ -58,7 +59,7 @@ pub struct Endpoint {
     pub(crate) lifecycle: Lifecycle,
 }
 
-/// Who gets in. It asks no store: a flood of bad tickets costs a signature check each.
+/// Who gets in. It asks no store for that: a flood of bad tickets costs a signature check each.
 pub trait Guard: Send + Sync + 'static {
     /// Checks a ticket, and that its instance is not revoked.
     fn admit(&self, ticket: &Redacted, connection: &ConnectionId, now: Now) -> Result<Guest, Rejection>;
@@ -67,7 +68,7 @@ pub trait Guard: Send + Sync + 'static {
     fn is_revoked(&self, guest: &Guest) -> bool;
 
     /// STUN and TURN servers for a guest. `turn` is how the session was made.
-    fn ice(&self, guest: &Guest, turn: bool, now: Now) -> Ice;
+    fn ice(&self, guest: &Guest, turn: bool, now: Now) -> BoxFuture<'static, Ice>;
 }
 
 /// Somebody with a ticket.

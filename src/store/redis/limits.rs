@@ -1,7 +1,7 @@
 //! The budgets that replicas share, one key each: what [`crate::limit::leases`] leases its tokens from.
 //!
 //! ```text
-//! relay:{limit:<account>:<pushes a minute>}   when the budget is full again; ends then
+//! relay:{limit:<account>:<how many a minute>}   when the budget is full again; ends then
 //! ```
 //!
 //! Another rate is another budget, which starts full, as it does on a single node. The accounts spread over a cluster.
@@ -74,6 +74,8 @@ fn key(account: Account, per_minute: u32) -> String {
     match account {
         Account::Instance(instance) => format!("relay:{{limit:{instance}:{per_minute}}}"),
         Account::Group(group) => format!("relay:{{limit:group-{group}:{per_minute}}}"),
+        Account::Sessions(instance) => format!("relay:{{limit:sessions-{instance}:{per_minute}}}"),
+        Account::Turn(instance) => format!("relay:{{limit:turn-{instance}:{per_minute}}}"),
     }
 }
 

@@ -62,7 +62,7 @@ impl Connection<'_> {
                 self.submit(Said::Bye { mood });
             }
             ClientFrame::Ping => return self.on_ping(),
-            ClientFrame::Ice => return self.on_ice(),
+            ClientFrame::Ice => self.on_ice(),
             ClientFrame::Hello(_) => return Err(CloseCode::Malformed.into()),
             ClientFrame::Pong | ClientFrame::Unknown => {}
         }
@@ -88,19 +88,15 @@ impl Connection<'_> {
         self.write()
     }
 
-    fn on_ice(&mut self) -> Result<(), End> {
+    fn on_ice(&mut self) {
         let now = self.endpoint.clock.now();
         if self
             .iced
             .is_some_and(|iced| now.until(iced.saturating_add(ICE_PERIOD)) > Duration::ZERO)
         {
-            return Ok(());
+            return;
         }
         self.iced = Some(now.mono);
-        let ice = self.endpoint.guard.ice(&self.guest, self.turn, now);
-        self.say_all(&[ServerFrame::Ice {
-            ice_servers: ice.servers,
-            expires_at: ice.expires_at,
-        }])
+        self.ice = Some(self.endpoint.guard.ice(&self.guest, self.turn, now));
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use actix_web::dev::ServerHandle;
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _, future::ready};
 use serde_json::{Value, json};
 use sovereign_relay_actors::session::{
     port::{Creation, Incarnation, NewSession, SessionStore as _, Settings},
@@ -123,16 +123,17 @@ impl Guard for Names {
         guest.instance == REVOKED_MEANWHILE
     }
 
-    fn ice(&self, _: &Guest, turn: bool, _: Now) -> Ice {
+    fn ice(&self, _: &Guest, turn: bool, _: Now) -> BoxFuture<'static, Ice> {
         let servers = turn.then(|| IceServer {
             urls: vec!["turn:turn.example".to_owned()],
             username: Some("1:p".to_owned()),
             credential: Some("c".to_owned()),
         });
-        Ice {
+        let ice = Ice {
             servers: servers.into_iter().collect(),
             expires_at: turn.then_some(UnixMillis(0)),
-        }
+        };
+        ready(ice).boxed()
     }
 }
 

@@ -1,7 +1,12 @@
+use sovereign_relay_actors::ports::Clock as _;
 use sovereign_relay_protocol::id::InstanceId;
 
 use super::*;
-use crate::store::redis::{kit::Server, link::tests::link};
+use crate::{
+    clock::SystemClock,
+    limit::{EmbeddedLimits, LeasedLimits},
+    store::redis::{kit::Server, link::tests::link},
+};
 
 const ACCOUNT: Account = Account::Instance(InstanceId::from_bytes([1; 16]));
 
@@ -55,6 +60,8 @@ async fn accounts_and_rates_have_budgets_of_their_own_that_end_when_they_are_ful
         (ACCOUNT, 120),
         (Account::Group(1), 60),
         (Account::Group(2), 60),
+        (Account::Sessions(InstanceId::from_bytes([1; 16])), 60),
+        (Account::Turn(InstanceId::from_bytes([1; 16])), 60),
     ] {
         let grant = budgets.lease(account, ask(per_minute, 30, 0)).await.unwrap();
         assert_eq!(grant.left, per_minute - 30);
@@ -80,4 +87,31 @@ async fn of_many_leases_at_once_all_together_get_the_budget_and_no_more() {
         .map(|grant| grant.unwrap().granted)
         .sum();
     assert!((600..=650).contains(&granted), "{granted}");
+}
+
+#[tokio::test]
+async fn who_hops_between_replicas_makes_no_more_sessions_and_gets_no_more_turn_credentials() {
+    let server = Server::start();
+    let wired = link(&server).await;
+    let clock = Arc::new(SystemClock::new());
+    let replicas: Vec<LeasedLimits> = (0..3)
+        .map(|_| {
+            let budgets = RedisBudgets::new(wired.redis().clone());
+            budgets.set_replicas(3);
+            LeasedLimits::new(Arc::new(EmbeddedLimits::new()), Arc::new(budgets), clock.clone())
+        })
+        .collect();
+    let instance = InstanceId::from_bytes([1; 16]);
+    for (account, per_minute) in [(Account::Sessions(instance), 120), (Account::Turn(instance), 30)] {
+        let (began, mut passed) = (clock.now().mono, 0);
+        for replica in replicas.iter().cycle().take(300) {
+            let spent = replica.spend(account, per_minute, clock.now()).await;
+            passed += u32::from(spent.is_ok());
+        }
+        let refilled = per_minute * u32::try_from((clock.now().mono - began).as_secs() + 1).unwrap() / 60;
+        assert!(
+            (per_minute..=per_minute + refilled + 1).contains(&passed),
+            "{account:?}: {passed}"
+        );
+    }
 }
