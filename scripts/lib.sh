@@ -193,7 +193,7 @@ find_browser() {
 check_paths() {
   local gone=0 path root
   for path in $(grep -oE '`[a-z0-9/_]+\.rs`' docs/ARCHITECTURE.md | tr -d '`' | sort -u); do
-    for root in . src src/http src/http/extract src/provider src/store/redis actors/src client/src/signal; do
+    for root in . src src/http src/http/extract src/provider src/store/redis actors/src client/src/signal instance/src; do
       [ -e "$root/$path" ] && continue 2
     done
     echo "docs/ARCHITECTURE.md names $path, which does not exist" >&2
