@@ -4,6 +4,11 @@
 //! A test starts itself again within such a session, and there does what it is about; several processes of one user are
 //! the same test once more, told to be one of them.
 #![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test binary has no users, and a helper that fails fails its test"
+)]
 
 use std::{
     collections::HashSet,

@@ -158,5 +158,5 @@ fn refuse_exposed(_file: &File) -> Result<(), StoreError> {
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

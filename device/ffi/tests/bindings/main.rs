@@ -2,6 +2,11 @@
 //!
 //! The same generator writes all three, over the same C functions. What the Python one does for real, from each error to
 //! a registration over HTTP, is shown for the functions that Swift and Kotlin call; their compilers are not part of it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test binary has no users, and a helper that fails fails its test"
+)]
 
 use std::{
     env, fs,

@@ -1,4 +1,5 @@
 //! Files on a real disk: made once, whole or not at all, for their owner alone.
+#![cfg(unix)]
 
 use std::{
     collections::HashSet,
