@@ -1,6 +1,6 @@
 //! A file that a passphrase seals: for systems without a credential store.
 //!
-//! [`format`] says what is in it. It comes to be whole or not at all: written beside its place, on the disk before it
+//! [`mod@format`] says what is in it. It comes to be whole or not at all: written beside its place, on the disk before it
 //! is there, and put there only if nothing is (`renameat2`, else a hard link), so that of two processes one is first
 //! and the other reads what that one wrote. Mode 0600; one that others may read is refused, as `ssh` does.
 
