@@ -8,11 +8,15 @@
 mod backoff;
 pub mod clock;
 pub mod config;
+#[cfg(feature = "demo")]
+pub mod demo;
 mod entropy;
 pub mod fan_out;
 pub mod notification;
 pub mod relay;
 pub mod routes;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod signal;
 pub mod store;
 pub mod user;

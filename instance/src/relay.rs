@@ -16,7 +16,7 @@ pub(crate) mod state;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -62,7 +62,7 @@ pub struct Identity {
 /// All relays that this instance uses or has used.
 pub struct Relays {
     store: Store,
-    choice: RelayChoice,
+    choice: Mutex<RelayChoice>,
     trust: Trust,
     identity: Identity,
     clock: Clock,
@@ -154,7 +154,7 @@ impl Relays {
     pub fn new(store: Store, choice: RelayChoice, trust: Trust, identity: Identity) -> Self {
         Self {
             store,
-            choice,
+            choice: Mutex::new(choice),
             trust,
             identity,
             clock: Clock::system(),
@@ -170,8 +170,17 @@ impl Relays {
     }
 
     /// The relay that new registrations get; `None` when it is off.
-    pub fn current(&self) -> Option<&str> {
-        self.choice.url()
+    pub fn current(&self) -> Option<String> {
+        self.choice().url().map(str::to_owned)
+    }
+
+    /// Another one from now on, or none. What is under way ends as it began.
+    pub fn choose(&self, choice: RelayChoice) {
+        let mut current = self.choice();
+        if *current != choice {
+            info!(relay = %choice, "another relay is chosen");
+            *current = choice;
+        }
     }
 
     /// Which certificates relays are believed by.
@@ -236,8 +245,9 @@ impl Relays {
     /// How things stand with each relay.
     pub async fn status(&self) -> Result<Vec<RelayStatus>, StoreError> {
         let rows = self.store.relays().await?;
+        let current = self.current();
         let status = |row: RelayRow| RelayStatus {
-            current: self.current() == Some(row.relay_url.as_str()),
+            current: current.as_ref() == Some(&row.relay_url),
             relay_url: row.relay_url,
             instance_id: row.instance_id,
             state: row.state,
@@ -250,7 +260,7 @@ impl Relays {
 
     /// A key to use, or why there is none.
     async fn keyed(&self, url: &str) -> Result<Keyed, RelayUnavailable> {
-        if self.choice == RelayChoice::Off {
+        if *self.choice() == RelayChoice::Off {
             return Err(RelayUnavailable::Off);
         }
         let kept = self.kept(url)?;
@@ -375,6 +385,10 @@ impl Relays {
         }
         let row = record::row(url, read, next, note, self.clock.seconds());
         self.store.replace_relay(&row, read).await
+    }
+
+    fn choice(&self) -> MutexGuard<'_, RelayChoice> {
+        self.choice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn kept(&self, url: &str) -> Result<Arc<Kept>, SetupError> {

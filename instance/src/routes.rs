@@ -59,7 +59,10 @@ use serde_json::json;
 use sovereign_relay_protocol::token::ChannelRule;
 
 pub use self::authenticate::{Authenticate, AuthenticationError};
-use self::{error::ApiError, pace::Pace};
+pub(crate) use self::error::ApiError;
+#[cfg(feature = "server")]
+pub(crate) use self::gate::Caller;
+use self::pace::Pace;
 use crate::{clock::Clock, store::Store, user::User, web_push::Addresses};
 
 /// Where apps look for the routes of native devices.
@@ -99,7 +102,7 @@ pub struct Registration {
     store: Store,
     relay: CurrentRelay,
     web_push_key: Option<String>,
-    channels: ChannelRule,
+    channels: Vec<ChannelRule>,
     addresses: Addresses,
     limits: RegistrationLimits,
     clock: Clock,
@@ -113,7 +116,7 @@ impl Registration {
             store,
             relay,
             web_push_key: None,
-            channels: ChannelRule::default(),
+            channels: vec![ChannelRule::default()],
             addresses: Addresses::Public,
             limits: RegistrationLimits::default(),
             clock,
@@ -135,7 +138,10 @@ impl Registration {
 
     /// For simulators: channels and endpoints may be on this machine and without TLS.
     pub fn with_test_endpoints(mut self) -> Self {
-        self.channels.allow_test_endpoints = true;
+        self.channels.push(ChannelRule {
+            host_suffix: "localhost".to_owned(),
+            allow_test_endpoints: true,
+        });
         self.addresses = Addresses::PublicAndLoopback;
         self
     }
@@ -165,7 +171,7 @@ pub fn mount<A: Authenticate>(
 }
 
 /// What the answers of a scope have in common: the gate, and JSON also where there is nothing.
-fn framed<A: Authenticate>(
+pub(crate) fn framed<A: Authenticate>(
     scope: Scope,
     authenticate: Arc<A>,
 ) -> Scope<

@@ -92,13 +92,13 @@ impl Signaling {
         let relay = relay.map_err(RelayCallError::from)?;
         let session = self
             .relays
-            .call(relay, |instance| async move {
+            .call(&relay, |instance| async move {
                 instance.create_session(settings).await
             })
             .await?;
         let invited = self.hand_over(user, title, body, &session).await;
         if invited.is_err() {
-            self.end(relay, session.session_id).await;
+            self.end(&relay, session.session_id).await;
         }
         invited
     }

@@ -79,6 +79,12 @@ impl Store {
         self.pool.close().await;
     }
 
+    /// For a table that is the caller's own.
+    #[cfg(feature = "server")]
+    pub(crate) fn pool(&self) -> &AnyPool {
+        &self.pool
+    }
+
     /// A transaction that is going to write.
     async fn begin(&self) -> Result<Transaction<'static, Any>, StoreError> {
         Ok(self.pool.begin_with(self.dialect.begin()).await?)

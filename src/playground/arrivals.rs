@@ -5,21 +5,19 @@ use std::time::Duration;
 use sovereign_relay_protocol::platform::Platform;
 use sovereign_relay_simulator::Simulators;
 
-use super::device::Device;
-
 /// Longer than any push may take.
 const ARRIVAL_DEADLINE: Duration = Duration::from_secs(15);
 
 /// One notification at a device.
-pub(super) struct Arrival {
+pub struct Arrival {
     /// What Apple, Google or Microsoft saw.
-    pub(super) envelope: String,
+    pub envelope: String,
     /// What is in it for the device.
-    pub(super) sealed: String,
+    pub sealed: String,
 }
 
 /// How many notifications this device's provider has delivered to all devices so far.
-pub(super) fn delivered(simulators: &Simulators, platform: Platform) -> u64 {
+pub fn delivered(simulators: &Simulators, platform: Platform) -> u64 {
     match platform {
         Platform::Ios | Platform::Macos => simulators.apns.inbox().total(),
         Platform::Android => simulators.fcm.inbox().total(),
@@ -28,7 +26,7 @@ pub(super) fn delivered(simulators: &Simulators, platform: Platform) -> u64 {
 }
 
 /// Waits until a provider has delivered more than `before`.
-pub(super) async fn more_than(simulators: &Simulators, platform: Platform, before: u64) -> bool {
+pub async fn more_than(simulators: &Simulators, platform: Platform, before: u64) -> bool {
     let wanted = usize::try_from(before).unwrap_or(usize::MAX).saturating_add(1);
     match platform {
         Platform::Ios | Platform::Macos => simulators
@@ -52,22 +50,22 @@ pub(super) async fn more_than(simulators: &Simulators, platform: Platform, befor
     }
 }
 
-/// Everything that arrived at a device, oldest first.
-pub(super) fn at(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
-    match device.platform {
-        Platform::Ios | Platform::Macos => at_apple(simulators, device),
-        Platform::Android => at_android(simulators, device),
-        Platform::Windows => at_windows(simulators, device),
+/// Everything that arrived at the device which its provider calls `token`, oldest first.
+pub fn at(simulators: &Simulators, platform: Platform, token: &str) -> Vec<Arrival> {
+    match platform {
+        Platform::Ios | Platform::Macos => at_apple(simulators, token),
+        Platform::Android => at_android(simulators, token),
+        Platform::Windows => at_windows(simulators, token),
     }
 }
 
-fn at_apple(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
+fn at_apple(simulators: &Simulators, token: &str) -> Vec<Arrival> {
     let mine = simulators
         .apns
         .inbox()
         .all()
         .into_iter()
-        .filter(|delivery| delivery.token == device.token);
+        .filter(|delivery| delivery.token == token);
     mine.filter_map(|delivery| {
         let body: serde_json::Value = serde_json::from_str(&delivery.payload).ok()?;
         let sealed = body.get("encryptedPayload")?.as_str()?.to_owned();
@@ -79,13 +77,13 @@ fn at_apple(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
     .collect()
 }
 
-fn at_android(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
+fn at_android(simulators: &Simulators, token: &str) -> Vec<Arrival> {
     let mine = simulators
         .fcm
         .inbox()
         .all()
         .into_iter()
-        .filter(|delivery| delivery.token == device.token);
+        .filter(|delivery| delivery.token == token);
     mine.filter_map(|delivery| {
         let sealed = delivery.data.get("encryptedPayload")?.clone();
         Some(Arrival {
@@ -96,13 +94,13 @@ fn at_android(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
     .collect()
 }
 
-fn at_windows(simulators: &Simulators, device: &Device) -> Vec<Arrival> {
+fn at_windows(simulators: &Simulators, token: &str) -> Vec<Arrival> {
     let mine = simulators
         .wns
         .inbox()
         .all()
         .into_iter()
-        .filter(|delivery| device.token.ends_with(&delivery.channel));
+        .filter(|delivery| token.ends_with(&delivery.channel));
     mine.map(|delivery| Arrival {
         envelope: delivery.body.clone(),
         sealed: delivery.body,

@@ -4,6 +4,7 @@ use sovereign_relay_actors::ports::Entropy as _;
 use sovereign_relay_protocol::{platform::Platform, seal};
 use sovereign_relay_simulator::Simulators;
 
+use super::arrivals::{self, Arrival};
 use crate::entropy::SystemEntropy;
 
 /// One device.
@@ -40,6 +41,11 @@ impl Device {
             &self.key.public_key(),
             random,
         )?)
+    }
+
+    /// Everything that arrived, oldest first.
+    pub(super) fn arrivals(&self, simulators: &Simulators) -> Vec<Arrival> {
+        arrivals::at(simulators, self.platform, &self.token)
     }
 
     /// What the app does with what arrives.

@@ -5,7 +5,7 @@
 //! through the public API, [`report`] prints what each side saw, and [`page`] shows signaling to two browser tabs.
 //! Nothing needs configuring and nothing is kept: the relay's data directory is a temporary one.
 
-mod arrivals;
+pub mod arrivals;
 mod device;
 mod page;
 mod report;
@@ -16,6 +16,7 @@ mod wire;
 use anyhow::ensure;
 use sovereign_relay_protocol::platform::Platform;
 
+pub use self::stage::relay_config;
 use self::{page::Page, report::Report, stage::Stage, tour::Seen};
 
 /// `playground`.

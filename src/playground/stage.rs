@@ -1,5 +1,7 @@
 //! Starts the parts: simulators, a relay configured for them, an enrolled instance, and four devices.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use sovereign_relay_protocol::{enroll::EnrollAnswer, platform::Platform};
 use sovereign_relay_simulator::{SimulatorOptions, Simulators};
@@ -31,7 +33,8 @@ impl Stage {
     pub(super) async fn start() -> anyhow::Result<Self> {
         let simulators = Simulators::start(SimulatorOptions::default()).await?;
         let directory = TempDir::new().context("cannot make a temporary directory")?;
-        let config = config(&simulators, &directory)?;
+        let data = directory.path().display().to_string();
+        let config = relay_config(&simulators, directory.path(), &[("RELAY_DATA_DIR", data)])?;
         if cli::environment(LOG).is_some() {
             telemetry::init_logging(&config.logging)?;
         }
@@ -62,21 +65,26 @@ impl Stage {
     }
 }
 
-/// The configuration an operator would write, pointed at the simulators.
-fn config(simulators: &Simulators, directory: &TempDir) -> anyhow::Result<Config> {
-    let ca_file = simulators.write_ca(directory.path())?;
-    let mut environment = simulators.relay_environment(&ca_file);
-    let own = [
+/// The configuration an operator would write, pointed at the simulators, whose CA is written to `directory`. Both
+/// listeners are on loopback, at a free port unless `own` says which; `own` comes first in everything.
+pub fn relay_config(
+    simulators: &Simulators,
+    directory: &Path,
+    own: &[(&str, String)],
+) -> anyhow::Result<Config> {
+    let ca_file = simulators.write_ca(directory)?;
+    let mut environment: Vec<_> = own
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
+    environment.extend(simulators.relay_environment(&ca_file));
+    let fixed = [
         ("RELAY_LISTEN", "127.0.0.1:0"),
         ("RELAY_ADMIN_LISTEN", "127.0.0.1:0"),
+        // Nobody is behind a load balancer here: stop at once.
+        ("RELAY_DRAIN_GRACE", "0s"),
     ];
-    environment.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    // Nobody is behind a load balancer here: stop at once.
-    environment.push(("RELAY_DRAIN_GRACE".to_owned(), "0s".to_owned()));
-    environment.push((
-        "RELAY_DATA_DIR".to_owned(),
-        directory.path().display().to_string(),
-    ));
+    environment.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
     environment.extend(cli::environment(LOG).map(|filter| (LOG.to_owned(), filter)));
     let find = |wanted: &str| {
         environment

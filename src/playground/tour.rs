@@ -53,7 +53,8 @@ async fn try_deliver(stage: &Stage, device: &Device, step: &mut Step) -> anyhow:
         bail!("the relay answered {answer:?}");
     }
     arrivals::more_than(&stage.simulators, device.platform, before).await;
-    let arrived = arrivals::at(&stage.simulators, device)
+    let arrived = device
+        .arrivals(&stage.simulators)
         .pop()
         .context("nothing arrived at the device")?;
     step.envelope = Some(arrived.envelope);
@@ -100,7 +101,7 @@ impl Seen {
         let devices = stage.devices.iter();
         Self {
             at_devices: devices
-                .map(|device| arrivals::at(&stage.simulators, device).len())
+                .map(|device| device.arrivals(&stage.simulators).len())
                 .collect(),
             by_providers,
         }
@@ -122,7 +123,7 @@ pub(super) async fn watch_until_interrupted(
         }
         let now = Seen::now(stage);
         for ((device, &from), &to) in stage.devices.iter().zip(&seen.at_devices).zip(&now.at_devices) {
-            let arrived = arrivals::at(&stage.simulators, device);
+            let arrived = device.arrivals(&stage.simulators);
             for Arrival { sealed, .. } in arrived.iter().take(to).skip(from) {
                 report.arrival(device, &device.open(sealed))?;
             }

@@ -89,12 +89,14 @@ pub(crate) async fn remove(
 }
 
 impl Body {
-    fn parse(self, rule: &ChannelRule, user: User, relay_url: String) -> Result<NewDevice, ApiError> {
+    fn parse(self, channels: &[ChannelRule], user: User, relay_url: String) -> Result<NewDevice, ApiError> {
         let platform = Platform::parse(&self.platform).ok_or(ApiError::Invalid(
             "platform must be ios, android, macos or windows",
         ))?;
-        TargetToken::parse(platform, &self.device_token, rule)
-            .map_err(|_| ApiError::Invalid("deviceToken is no token of this platform"))?;
+        let shaped = |rule| TargetToken::parse(platform, &self.device_token, rule).is_ok();
+        if !channels.iter().any(shaped) {
+            return Err(ApiError::Invalid("deviceToken is no token of this platform"));
+        }
         let public_key = DevicePublicKey::from_base64(&self.public_key).map_err(|_| {
             ApiError::Invalid("publicKey must be a P-256 point, 65 bytes uncompressed, in standard base64")
         })?;

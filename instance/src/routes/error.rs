@@ -12,7 +12,7 @@ use serde_json::json;
 use thiserror::Error;
 
 use super::authenticate::AuthenticationError;
-use crate::{store::StoreError, web_push::SubscriptionError};
+use crate::{notification::InvalidNotification, store::StoreError, web_push::SubscriptionError};
 
 /// A request was refused. Its text is the sentence that goes out.
 #[derive(Debug, Error)]
@@ -23,6 +23,9 @@ pub(crate) enum ApiError {
     /// A subscription is not what it should be.
     #[error(transparent)]
     Subscription(#[from] SubscriptionError),
+    /// A notification can't be sent to anyone.
+    #[error(transparent)]
+    Notification(#[from] InvalidNotification),
     /// The body is not the JSON object that the route takes.
     #[error("the body must be a JSON object with the fields of this route")]
     NotJson,
@@ -70,7 +73,9 @@ pub(crate) enum ApiError {
 impl ApiError {
     fn code(&self) -> &'static str {
         match self {
-            Self::Invalid(_) | Self::Subscription(_) | Self::NotJson => "invalid_request",
+            Self::Invalid(_) | Self::Subscription(_) | Self::Notification(_) | Self::NotJson => {
+                "invalid_request"
+            }
             Self::Unauthorized => "unauthorized",
             Self::CrossSite => "origin_not_allowed",
             Self::NotFound => "not_found",
@@ -80,6 +85,7 @@ impl ApiError {
             Self::RateLimited { .. } | Self::Crowded => "rate_limited",
             Self::RelayOff | Self::WebPushOff => "not_configured",
             Self::Unavailable(_) => "unavailable",
+            Self::Store(StoreError::OutboxFull) => "overloaded",
             Self::Store(_) => "internal_error",
         }
     }
@@ -87,10 +93,11 @@ impl ApiError {
     /// The inward half, once, at the boundary.
     fn log(&self) {
         match self {
-            Self::Store(error) => tracing::error!(%error, "a registration request failed"),
+            Self::Store(error) => tracing::error!(%error, "a request failed"),
             Self::Unavailable(error) => tracing::warn!(%error, "the host can't authenticate"),
             Self::Invalid(_)
             | Self::Subscription(_)
+            | Self::Notification(_)
             | Self::NotJson
             | Self::Unauthorized
             | Self::CrossSite
@@ -109,7 +116,9 @@ impl ApiError {
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
         match self {
-            Self::Invalid(_) | Self::Subscription(_) | Self::NotJson => StatusCode::BAD_REQUEST,
+            Self::Invalid(_) | Self::Subscription(_) | Self::Notification(_) | Self::NotJson => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::CrossSite => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
@@ -117,7 +126,10 @@ impl ResponseError for ApiError {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJsonType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::RateLimited { .. } | Self::Crowded => StatusCode::TOO_MANY_REQUESTS,
-            Self::RelayOff | Self::WebPushOff | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::RelayOff
+            | Self::WebPushOff
+            | Self::Unavailable(_)
+            | Self::Store(StoreError::OutboxFull) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
