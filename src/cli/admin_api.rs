@@ -14,7 +14,7 @@ use sovereign_relay_protocol::redacted::Redacted;
 
 use super::{environment, exit::CommandError};
 use crate::{
-    config::{Admin, Flags, Sources, Storage},
+    config::{Admin, Flags, Sources, Storage, Tls},
     defaults,
     store::embedded::read_admin_token,
 };
@@ -33,7 +33,7 @@ impl AdminApi {
         let admin = Admin::load(&sources)?;
         let token = match admin.token {
             Some(token) => token,
-            None => read_token(&Storage::load(&sources)?)?,
+            None => read_token(&Storage::load(&sources, &Tls::default())?)?,
         };
         Ok(Self {
             client: client()?,

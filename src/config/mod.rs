@@ -101,7 +101,7 @@ impl Config {
             signaling: Signaling::load(sources)?,
             limits: Limits::load(sources)?,
             timeouts: Timeouts::load(sources)?,
-            storage: Storage::load(sources)?,
+            storage: Storage::load(sources, &tls)?,
             proxies: Proxies::load(sources)?,
             texts: Texts::read(sources, tls.extra_ca.as_deref())?,
             tls,

@@ -78,10 +78,11 @@ pub struct Storage {
 }
 
 impl Storage {
-    pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
+    pub(crate) fn load(sources: &Sources<'_>, tls: &Tls) -> Result<Self, ConfigError> {
         let named = sources.parse(&setting::DATA_DIR, |text| Ok(PathBuf::from(text)))?;
         let data_dir = named.or_else(system_data_dir).or_else(|| user_data_dir(sources));
         let redis = sources.parse(&setting::REDIS_URL, RedisUrl::parse)?;
+        let redis = redis.map(|url| url.trusting(tls.extra_ca.as_deref()));
         data_dir.map(|data_dir| Self { data_dir, redis }).ok_or(ConfigError::Missing {
             name: setting::DATA_DIR.name,
             problem: "neither /var/lib/sovereign-relay can be written nor is there a HOME to keep state in",

@@ -170,7 +170,7 @@ impl Redis {
     async fn connect(&self, events: &mpsc::Sender<Event>) -> RedisResult<Live> {
         let (broken, heard) = (Arc::<Broken>::default(), Arc::new(Notify::new()));
         let listener = listener(events.clone(), broken.clone(), heard.clone());
-        let (mut wire, master) = Wire::open(&self.url.shape, listener).await?;
+        let (mut wire, master) = Wire::open(&self.url, listener).await?;
         redis::cmd("DEL").arg(PROBE).query_async::<()>(&mut wire).await?;
         wire.subscribe(&self.channel).await?;
         Ok(Live {
@@ -184,7 +184,11 @@ impl Redis {
     /// Waits until Sentinels name another master than this. Without Sentinels that never happens.
     async fn moves(&self, master: Option<&ConnectionAddr>) {
         match (&self.url.shape, master) {
-            (Shape::Sentinel(sentinels), Some(master)) => sentinels.until_another_than(master).await,
+            (Shape::Sentinel(sentinels), Some(master)) => {
+                sentinels
+                    .until_another_than(master, self.url.certificates())
+                    .await;
+            }
             (Shape::Single(_) | Shape::Sentinel(_) | Shape::Cluster(_), _) => pending().await,
         }
     }
@@ -225,12 +229,27 @@ fn breaks(error: &RedisError) -> bool {
         || (error.is_unrecoverable_error() && !error.is_timeout())
 }
 
-/// What may be told of an error: its kind. Its words may quote what was sent.
+/// What may be told of an error: its kind and what it means, or why bytes don't flow. Other words may quote what was sent.
 fn shown(error: &RedisError) -> String {
-    match error.code() {
-        Some(code) => format!("redis: {} ({code})", error.category()),
-        None => format!("redis: {}", error.category()),
-    }
+    let why = match error.code() {
+        Some(code) => format!("{} ({code})", meaning(code).unwrap_or(error.category())),
+        None if error.is_io_error() => error.to_string(),
+        None => error.category().to_owned(),
+    };
+    format!("redis: {why}")
+}
+
+/// What an administrator has to mend.
+fn meaning(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "WRONGPASS" => "user or password in REDIS_URL is wrong",
+        "NOAUTH" => "it wants a password, and REDIS_URL has none",
+        "NOPERM" => "its user may not do this, ACL LOG says what",
+        "OOM" => "it is full, maxmemory is reached",
+        "MISCONF" => "it can't write to its disk",
+        "NOREPLICAS" => "fewer copies are connected than min-replicas-to-write asks for",
+        _ => return None,
+    })
 }
 
 fn too_slow() -> RedisError {
@@ -271,32 +290,41 @@ fn message(data: &[Value]) -> Option<String> {
 
 impl Wire {
     async fn open(
-        shape: &Shape,
+        url: &RedisUrl,
         listener: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
     ) -> RedisResult<(Self, Option<ConnectionAddr>)> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIME))
             .set_response_timeout(Some(CALL_TIME))
             .set_pipeline_buffer_size(PIPELINE);
-        match shape {
+        let certificates = url.certificates();
+        match &url.shape {
             Shape::Single(info) => {
-                let client = Client::open(info.clone())?;
+                let client = match certificates {
+                    Some(certificates) => Client::build_with_tls(info.clone(), certificates)?,
+                    None => Client::open(info.clone())?,
+                };
                 Ok((Self::single(&client, config, listener).await?, None))
             }
             Shape::Sentinel(sentinels) => {
-                let client = sentinels.master().await?;
+                let client = sentinels.master(certificates).await?;
                 let master = client.get_connection_info().addr().clone();
                 Ok((Self::single(&client, config, listener).await?, Some(master)))
             }
             Shape::Cluster(nodes) => {
-                let client = ClusterClientBuilder::new(nodes.clone())
+                let mut builder = ClusterClientBuilder::new(nodes.clone())
                     .use_protocol(ProtocolVersion::RESP3)
                     .tcp_settings(tcp())
                     .connection_timeout(CONNECT_TIME)
                     .response_timeout(CALL_TIME)
-                    .push_sender(listener)
-                    .build()?;
-                Ok((Self::Cluster(client.get_async_connection().await?), None))
+                    .push_sender(listener);
+                if let Some(certificates) = certificates {
+                    builder = builder.certs(certificates);
+                }
+                Ok((
+                    Self::Cluster(builder.build()?.get_async_connection().await?),
+                    None,
+                ))
             }
         }
     }

@@ -28,7 +28,7 @@ pub(crate) use groups::{Cluster, Watched};
 
 /// Which says what a relay may do. Whoever uses a server's URL here may do no more.
 const SAMPLE: &str = include_str!("../../../deploy/redis.conf");
-/// Of a locked server.
+/// Of a locked server, and of Sentinels.
 pub(crate) const PASSWORD: &str = "hunter2-hunter2";
 /// How often a port is chosen anew that somebody else took in the meantime.
 const TRIES: usize = 5;
@@ -191,10 +191,12 @@ impl Server {
     /// What it says to a command.
     pub(crate) fn answer(&self, command: &[&str]) -> String {
         let port = self.port.to_string();
-        let answer = Command::new("redis-cli")
-            .args(["-p", &port])
-            .args(command)
-            .output();
+        let mut client = Command::new("redis-cli");
+        client.args(["-p", &port]);
+        if matches!(self.shape, Shape::Sentinel(..)) {
+            client.args(["--no-auth-warning", "-a", PASSWORD]);
+        }
+        let answer = client.args(command).output();
         String::from_utf8(answer.unwrap().stdout).unwrap()
     }
 
@@ -234,7 +236,7 @@ impl Server {
             Shape::ReplicaOf(port) => format!("replicaof 127.0.0.1 {port}"),
             Shape::Sentinel(port, quorum) => format!(
                 "sentinel monitor main 127.0.0.1 {port} {quorum}\nsentinel down-after-milliseconds main 2000\n\
-                 sentinel failover-timeout main 6000"
+                 sentinel failover-timeout main 6000\nrequirepass {PASSWORD}\nsentinel sentinel-pass {PASSWORD}"
             ),
         };
         let place = format!(

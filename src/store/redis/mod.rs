@@ -17,6 +17,7 @@ pub mod outcomes;
 pub mod records;
 mod sentinel;
 pub mod sessions;
+mod trust;
 pub mod url;
 
 #[cfg(test)]

@@ -3,18 +3,24 @@
 //! | URL | meaning |
 //! |---|---|
 //! | `redis://[user:password@]host[:port][/database]` | one server |
-//! | `redis+sentinel://[user:password@]host[:port],.../master[/database]` | the master that Sentinels name |
+//! | `redis+sentinel://[user:password@]host[:port],.../master[/database][?...]` | the master that Sentinels name |
 //! | `redis+cluster://[user:password@]host[:port],...` | a Cluster, found through any of its nodes |
 //!
-//! `rediss` in place of `redis` means TLS. User and password are percent-encoded (RFC 3986), and are Redis's: Sentinels
-//! are asked without.
+//! `rediss` in place of `redis` means TLS. User and password are percent-encoded (RFC 3986), and are Redis's. Sentinels
+//! are asked without, or with what `?sentinel_username=...&sentinel_password=...` says, the former being optional.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use redis::{ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, io::tcp::TcpSettings};
+use redis::{
+    ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, TlsCertificates, io::tcp::TcpSettings,
+};
 use sovereign_relay_protocol::redacted::Redacted;
+use url::form_urlencoded;
 
-use super::sentinel::Sentinels;
+use super::{
+    sentinel::{Login, Sentinels},
+    trust,
+};
 
 /// Where Sentinels listen unless the URL says otherwise.
 const SENTINEL_PORT: u16 = 26379;
@@ -26,6 +32,8 @@ const FORMS: &str = "must be redis://host:port, redis+sentinel://host:port,host:
 pub struct RedisUrl {
     text: Redacted,
     pub(super) shape: Shape,
+    is_tls: bool,
+    extra_ca: Option<Arc<str>>,
 }
 
 #[derive(Clone)]
@@ -54,13 +62,30 @@ impl RedisUrl {
         Ok(Self {
             text: Redacted::new(text),
             shape,
+            is_tls: parts.is_tls(),
+            extra_ca: None,
         })
+    }
+
+    /// The same, where certificates (PEM) are trusted besides the system's.
+    #[must_use]
+    pub fn trusting(self, extra_ca: Option<&str>) -> Self {
+        Self {
+            extra_ca: extra_ca.map(Arc::from),
+            ..self
+        }
+    }
+
+    /// What to trust, if that is not the system's roots alone.
+    pub(super) fn certificates(&self) -> Option<TlsCertificates> {
+        let extra_ca = self.extra_ca.as_deref().filter(|_| self.is_tls);
+        extra_ca.map(trust::certificates)
     }
 }
 
 impl PartialEq for RedisUrl {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        (&self.text, &self.extra_ca) == (&other.text, &other.extra_ca)
     }
 }
 
@@ -79,6 +104,7 @@ struct Parts<'a> {
     login: Option<&'a str>,
     hosts: Vec<&'a str>,
     path: Vec<&'a str>,
+    query: Option<&'a str>,
 }
 
 impl<'a> Parts<'a> {
@@ -88,8 +114,12 @@ impl<'a> Parts<'a> {
             Some((scheme, kind)) => (scheme, Some(kind)),
             None => (scheme, None),
         };
+        let (rest, query) = match rest.split_once('?') {
+            Some((rest, query)) => (rest, Some(query)),
+            None => (rest, None),
+        };
         let is_known = matches!(scheme, "redis" | "rediss" | "valkey" | "valkeys");
-        if !is_known || rest.contains(['?', '#']) {
+        if !is_known || rest.contains('#') || (query.is_some() && kind != Some("sentinel")) {
             return None;
         }
         let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -103,7 +133,27 @@ impl<'a> Parts<'a> {
             login,
             hosts: hosts.split(',').collect(),
             path: path.split('/').filter(|part| !part.is_empty()).collect(),
+            query,
         })
+    }
+
+    fn is_tls(&self) -> bool {
+        matches!(self.scheme, "rediss" | "valkeys")
+    }
+
+    /// How Sentinels are to be asked. A `+` in it is one.
+    fn sentinel_login(&self) -> Result<Login, String> {
+        let mut login = Login::default();
+        let query = self.query.unwrap_or_default().replace('+', "%2B");
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let value = Some(Redacted::new(value));
+            match name.as_ref() {
+                "sentinel_username" => login.username = value,
+                "sentinel_password" => login.password = value,
+                _ => return Err(FORMS.to_owned()),
+            }
+        }
+        Ok(login)
     }
 
     fn info(&self, host: &str, port: u16, database: Option<&str>) -> Result<ConnectionInfo, String> {
@@ -140,7 +190,8 @@ impl<'a> Parts<'a> {
             places: infos.iter().map(|info| info.addr().clone()).collect(),
             master: master.to_owned(),
             settings,
-            tls: matches!(self.scheme, "rediss" | "valkeys"),
+            login: self.sentinel_login()?,
+            tls: self.is_tls(),
         }))
     }
 }
@@ -196,6 +247,22 @@ mod tests {
     }
 
     #[test]
+    fn sentinels_have_a_login_of_their_own() {
+        let url = RedisUrl::parse(
+            "redis+sentinel://me:secret@one/main?sentinel_username=asker&sentinel_password=a+b%26c",
+        );
+        let Shape::Sentinel(Sentinels { settings, login, .. }) = url.unwrap().shape else {
+            panic!("sentinels")
+        };
+        assert_eq!(
+            (settings.username(), settings.password()),
+            (Some("me"), Some("secret"))
+        );
+        let [username, password] = [login.username, login.password].map(|word| word.unwrap());
+        assert_eq!((username.expose(), password.expose()), ("asker", "a+b&c"));
+    }
+
+    #[test]
     fn what_is_wrong_is_refused_without_quoting_it() {
         for text in [
             "",
@@ -205,6 +272,8 @@ mod tests {
             "redis://host/secret",
             "redis://host/1/2",
             "redis://host?protocol=resp2",
+            "redis://host?sentinel_password=secret",
+            "redis+sentinel://host/main?password=secret",
             "rediss://host#insecure",
             "redis+sentinel://host",
             "redis+sentinel://host/a/b/c",

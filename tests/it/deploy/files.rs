@@ -84,7 +84,17 @@ async fn systemd_takes_the_unit_and_finds_little_that_it_exposes() {
 fn the_unit_gives_a_stop_its_time_a_reload_its_signal_and_connections_their_descriptors() {
     let stop: u32 = setting("TimeoutStopSec").trim_end_matches('s').parse().unwrap();
     assert!(stop >= STOP_SECONDS);
-    assert_eq!(setting("ExecReload"), "/bin/kill -HUP $MAINPID");
+    let reload: Vec<_> = UNIT
+        .lines()
+        .filter_map(|line| line.strip_prefix("ExecReload="))
+        .collect();
+    assert_eq!(
+        reload,
+        [
+            "/usr/local/bin/sovereign-relay check-config",
+            "/bin/kill -HUP $MAINPID"
+        ]
+    );
     let files: u32 = setting("LimitNOFILE").parse().unwrap();
     assert!(files >= 20_000 + 512);
 }

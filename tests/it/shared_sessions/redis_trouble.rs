@@ -76,7 +76,7 @@ async fn a_locked_redis_is_reached_by_tls_and_its_password_is_in_no_log() {
         .set("RELAY_ENROLLMENT_SECRET", SECRET)
         .set("REDIS_URL", redis.url())
         .set("RELAY_LOG", "debug")
-        .set("SSL_CERT_FILE", redis.certificate().display().to_string());
+        .set("RELAY_EXTRA_CA_FILE", redis.certificate().display().to_string());
     let relay = Relay::start(options).await;
     is_ready(&relay).await;
     let instance = relay.enroll().await;
@@ -87,7 +87,7 @@ async fn a_locked_redis_is_reached_by_tls_and_its_password_is_in_no_log() {
     let wrong = redis.url().replace(PASSWORD, "not-the-password");
     let options = RelayOptions::new()
         .set("REDIS_URL", wrong)
-        .set("SSL_CERT_FILE", redis.certificate().display().to_string());
+        .set("RELAY_EXTRA_CA_FILE", redis.certificate().display().to_string());
     let log = Relay::try_start(options)
         .await
         .err()

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Server, Shape, login};
+use super::{PASSWORD, Server, Shape, login};
 
 /// Three masters that share the slots of a Cluster.
 pub(crate) struct Cluster {
@@ -104,7 +104,8 @@ impl Watched {
 
     pub(crate) fn url(&self) -> String {
         let places: Vec<_> = self.sentinels.iter().map(Server::place).collect();
-        format!("redis+sentinel://{}@{}/main", login(), places.join(","))
+        let (login, places) = (login(), places.join(","));
+        format!("redis+sentinel://{login}@{places}/main?sentinel_password={PASSWORD}")
     }
 
     /// The master and all replicas.
