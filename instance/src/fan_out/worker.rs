@@ -39,6 +39,7 @@ impl FanOut {
         let mut tasks: JoinSet<Lane> = JoinSet::new();
         let mut busy: HashSet<Lane> = HashSet::new();
         let mut trimmed_at = 0;
+        self.stopping.store(false, Ordering::Release);
         tokio::pin!(stop);
         loop {
             let pause = match self.start_due(&mut tasks, &mut busy, &mut trimmed_at).await {
