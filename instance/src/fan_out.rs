@@ -50,6 +50,8 @@ use crate::{
 
 /// Rows that are sealed and written at a time: some 2 MB.
 const SEAL_AT_ONCE: usize = 500;
+/// What is worth something for less, in seconds, is still worth sending to so many that it takes a while.
+const SHORTEST_IN_CHUNKS_SECONDS: u64 = 60;
 
 /// Sends. Make one for the whole program, and give its worker a task.
 pub struct FanOut {
@@ -159,10 +161,11 @@ impl FanOut {
     /// Too many: sealed and staged chunk by chunk, published in one step, and read back lane by lane.
     async fn send_in_chunks(
         &self,
-        plan: Plan,
+        mut plan: Plan,
         targets: Vec<Target>,
         report: &mut Report,
     ) -> Result<(), FanOutError> {
+        plan.ttl_until = plan.ttl_until.max(plan.now + SHORTEST_IN_CHUNKS_SECONDS);
         let lanes: BTreeSet<Lane> = targets.iter().map(Target::lane).collect();
         let mut targets = targets.into_iter().peekable();
         while targets.peek().is_some() {

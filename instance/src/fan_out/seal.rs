@@ -31,7 +31,7 @@ pub(super) struct Plan {
     json: Redacted,
     priority: Priority,
     collapse_id: Option<Redacted>,
-    ttl_until: u64,
+    pub(super) ttl_until: u64,
 }
 
 /// Whom it is for, as read.

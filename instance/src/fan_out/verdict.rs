@@ -22,6 +22,9 @@ use crate::{backoff::backoff_seconds, store::Outcome};
 
 /// Longest wait of our own making, in seconds: what comes back is used within that time.
 const LONGEST_WAIT_SECONDS: u64 = 15 * 60;
+/// Over how long rows that were told the same time are spread after it, in seconds: a relay that takes ten a second is
+/// then not asked for five hundred each second.
+const LONGEST_SPREAD_SECONDS: u64 = 60;
 /// Waits that the other side names are honoured up to this, in seconds: no provider keeps a message longer.
 const LONGEST_HINT_SECONDS: u64 = limits::TTL_SECONDS as u64;
 
@@ -154,18 +157,20 @@ fn retry(at: u64, forgotten: bool, reason: &'static str) -> Verdict {
     }
 }
 
-/// With a time from the other side, then and spread a little, since everybody else was told the same; else after a
-/// wait of our own, but while it is still worth something. At its TTL a row comes up to be logged.
+/// With a time from the other side, then and spread more and more, since whatever else waits was told the same; else
+/// after a wait of our own, but while it is still worth something. At its TTL a row comes up to be logged.
 fn next_try(row: RowFacts, later: &Later, now: u64, draw: u64) -> u64 {
-    let own = backoff_seconds(row.attempts.saturating_add(1), LONGEST_WAIT_SECONDS, draw);
+    let failures = row.attempts.saturating_add(1);
     let at = match later.after {
         Some(after) => {
-            let spread = backoff_seconds(row.attempts.saturating_add(1), after.clamp(1, 60), draw);
-            now.saturating_add(after.min(LONGEST_HINT_SECONDS))
-                .saturating_add(spread - 1)
-                .min(row.ttl_until)
+            let spread = backoff_seconds(failures, LONGEST_SPREAD_SECONDS, draw) - 1;
+            let hint = after.min(LONGEST_HINT_SECONDS);
+            now.saturating_add(hint + spread).min(row.ttl_until)
         }
-        None => now.saturating_add(own).min(row.ttl_until.saturating_sub(1)),
+        None => {
+            let own = backoff_seconds(failures, LONGEST_WAIT_SECONDS, draw);
+            now.saturating_add(own).min(row.ttl_until.saturating_sub(1))
+        }
     };
     at.max(now.saturating_add(1))
 }

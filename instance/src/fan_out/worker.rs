@@ -62,7 +62,7 @@ impl FanOut {
     }
 
     /// One turn of the worker by itself, for hosts with a scheduler of their own: drops what is too old, sends what is
-    /// due, and returns when that is done.
+    /// due, and returns when that is done. The report counts tries: a row that is due twice meanwhile is in it twice.
     pub async fn turn(&self) -> Result<Report, StoreError> {
         let now = self.clock.seconds();
         self.drop_old(now).await?;

@@ -1,6 +1,5 @@
 //! A user with very many devices: more rows than are held in memory at once.
 
-use sovereign_instance::config::Limits;
 use sovereign_relay_client::protocol::platform::Platform;
 
 use crate::kit::{World, notification, user};
@@ -9,7 +8,7 @@ const DEVICES: usize = 1300;
 
 #[tokio::test]
 async fn very_many_devices_are_told_each_once_and_what_the_relay_puts_off_comes_later() {
-    let world = World::start_with(Limits::default(), &[]).await;
+    let world = World::start().await;
     for _ in 0..DEVICES {
         world.device(Platform::Android).await;
     }
