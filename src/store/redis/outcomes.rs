@@ -33,12 +33,10 @@ use sovereign_relay_protocol::push::PushAnswer;
 use super::{connection::Redis, link::RedisLink, records::RedisRecords};
 use crate::limit::EmbeddedOutcomes;
 
-/// Longest that a push waits for one answer of Redis. Longer than it waits for a token: a limit may be judged locally
-/// meanwhile, but a push whose key nobody looked up may be one too many.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// Longest that its answer waits until an outcome is kept or a claim taken back: both are on their way, and until they
-/// are there repeats find the claim.
-const PARTING: Duration = Duration::from_millis(250);
+/// Longest that a push waits for one answer of Redis, before it and after. Longer than it waits for a token: a limit may
+/// be judged locally meanwhile, but a push whose key nobody looked up may be one too many, and a claim that was not
+/// replaced holds repeats up. Twice this is still a fraction of a push's deadline.
+const PATIENCE: Duration = Duration::from_millis(800);
 /// How often a repeat looks whether the first one, at another replica, is over.
 const LOOK: Duration = Duration::from_millis(50);
 /// After every so many looks, whether that replica is alive.
@@ -217,7 +215,7 @@ impl Inner {
         let mut call = KEEP.prepare_invoke();
         call.key(name(key)).arg(text).arg(millis(REMEMBERED));
         // Where it fails, other replicas don't know it.
-        let _ = tokio::time::timeout(PARTING, self.redis.run::<()>(&call)).await;
+        let _ = tokio::time::timeout(PATIENCE, self.redis.run::<()>(&call)).await;
     }
 
     async fn release(&self, key: u128) {
@@ -228,7 +226,7 @@ impl Inner {
         let mut call = RELEASE.prepare_invoke();
         call.key(name(key)).arg(claim);
         // Where it fails, the claim goes by itself.
-        let _ = tokio::time::timeout(PARTING, self.redis.run::<()>(&call)).await;
+        let _ = tokio::time::timeout(PATIENCE, self.redis.run::<()>(&call)).await;
     }
 
     /// `None`: no answer in time.
