@@ -143,8 +143,10 @@ impl FanOut {
             (row.attempts, row.first_attempt_at) = (1, Some(plan.now));
             (row.next_attempt_at, row.leased_until) = (lease, lease);
         }
-        self.enqueue(self.store.enqueue_up_to(OUTBOX_ROWS, &rows).await, &rows)
-            .await?;
+        let written = self.store.enqueue_held(OUTBOX_ROWS, &rows, plan.now).await;
+        let moved = self.enqueue(written, &rows).await?;
+        rows.retain(|row| !moved.contains(&row.id));
+        report.dropped += moved.len();
         let mut lanes: HashMap<Lane, Vec<OutboxRow>> = HashMap::new();
         for row in rows {
             lanes.entry(row.lane()).or_default().push(row);
@@ -194,7 +196,7 @@ impl FanOut {
     }
 
     /// Logs it where the outbox had no room.
-    async fn enqueue(&self, written: Result<(), StoreError>, rows: &[OutboxRow]) -> Result<(), FanOutError> {
+    async fn enqueue<T>(&self, written: Result<T, StoreError>, rows: &[OutboxRow]) -> Result<T, FanOutError> {
         match written {
             Err(StoreError::OutboxFull) => {
                 let now = self.clock.seconds();

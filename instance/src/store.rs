@@ -31,7 +31,7 @@ pub use self::{
     delivery_log::{LogEntry, Outcome, PER_USER, RETENTION_SECONDS, Reason},
     devices::{Device, NewDevice},
     error::StoreError,
-    outbox::{Channel, Claim, Lane, OUTBOX_ROWS, OutboxCounts, OutboxRow, Settled},
+    outbox::{Channel, Claim, Lane, OUTBOX_ROWS, OutboxCounts, OutboxRow, Settled, Taken},
     relays::{RelayRow, RelayState},
     subscriptions::{NewSubscription, Subscription},
 };

@@ -41,8 +41,11 @@ impl FanOut {
                 .claim_lane(lane, notification_id, now, LEASE_SECONDS, limit)
                 .await;
             match claimed {
-                Ok(rows) if rows.is_empty() => break,
-                Ok(rows) => report.add(&self.deliver(lane, rows).await),
+                Ok(taken) if taken.rows.is_empty() && taken.moved == 0 => break,
+                Ok(taken) => {
+                    report.dropped += taken.moved;
+                    report.add(&self.deliver(lane, taken.rows).await);
+                }
                 Err(error) => {
                     error!(%error, "the outbox could not be read");
                     break;

@@ -21,7 +21,7 @@ pub struct Report {
     pub waiting: usize,
     /// Given up because it was only worth something at once.
     pub expired: usize,
-    /// Not sent: the relay is off, or too much waits already.
+    /// Not sent: the relay is off, too much waits already, or the device is somebody else's by now.
     pub dropped: usize,
 }
 

@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use self::columns::{COLUMNS, WIDTH, bind, read};
 pub(super) use self::drops::{drop_target, drop_unless, drop_user};
-pub use self::lanes::Lane;
+pub use self::lanes::{Lane, Taken};
 use super::{
     LogEntry, Outcome, Store, StoreError, delivery_log,
     dialect::Dialect,
@@ -160,8 +160,44 @@ impl Store {
     /// [`Store::enqueue`] with a bound of the caller's own, which processes that write at once may overstep.
     pub async fn enqueue_up_to(&self, bound: u64, rows: &[OutboxRow]) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
+        self.insert(&mut transaction, bound, rows).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// [`Store::enqueue_up_to`] for the rows of one notification that the caller is going to send from memory. Gives the
+    /// ids of those that are for somebody who doesn't have the device or browser any more: they are logged, and must not
+    /// be sent.
+    pub async fn enqueue_held(
+        &self,
+        bound: u64,
+        rows: &[OutboxRow],
+        now: u64,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let Some(first) = rows.first() else {
+            return Ok(Vec::new());
+        };
+        let mut transaction = self.begin().await?;
+        self.insert(&mut transaction, bound, rows).await?;
+        let moved = sqlx::query(statement(sql::drop_moved()))
+            .bind(first.notification_id.to_string())
+            .fetch_all(&mut *transaction)
+            .await?;
+        let moved = row::readable(TABLE, &moved, |row| row::id(row, "id"));
+        let entries = rows.iter().filter(|row| moved.contains(&row.id));
+        let log: Vec<_> = entries.map(|row| lanes::moved_entry(row, now)).collect();
+        delivery_log::insert(self.dialect, &mut transaction, &log).await?;
+        transaction.commit().await?;
+        Ok(moved)
+    }
+
+    async fn insert(
+        &self,
+        transaction: &mut Transaction<'_, Any>,
+        bound: u64,
+        rows: &[OutboxRow],
+    ) -> Result<(), StoreError> {
         let held: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM push_outbox")
-            .fetch_one(&mut *transaction)
+            .fetch_one(&mut **transaction)
             .await?;
         let held = u64::try_from(held).unwrap_or_default();
         if held.saturating_add(rows.len() as u64) > bound {
@@ -171,9 +207,9 @@ impl Store {
             let values = tuples(self.dialect, 0, chunk.len(), WIDTH);
             let insert = statement(format!("INSERT INTO push_outbox ({COLUMNS}) VALUES {values}"));
             let insert = chunk.iter().fold(sqlx::query(insert), bind);
-            insert.execute(&mut *transaction).await?;
+            insert.execute(&mut **transaction).await?;
         }
-        Ok(transaction.commit().await?)
+        Ok(())
     }
 
     /// Takes up to `limit` rows that are due, for `lease_seconds`; nobody else gets them until then.

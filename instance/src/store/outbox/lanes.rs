@@ -8,8 +8,13 @@
 use sqlx::{Row as _, any::AnyRow};
 use uuid::Uuid;
 
-use super::{Channel, OutboxRow, Store, StoreError, TABLE, columns::COLUMNS, columns::read};
+use super::{
+    Channel, OutboxRow, Settled, Store, StoreError, TABLE,
+    columns::{COLUMNS, read},
+    sql::IS_MEANT,
+};
 use crate::store::{
+    LogEntry, Outcome,
     row::{self, Unreadable},
     sql::{integer, statement},
 };
@@ -20,6 +25,15 @@ const STAGED: i64 = i64::MAX;
 /// `+ 0` keeps SQLite from the index of what expires: nearly all that waits has yet to.
 pub(in crate::store) const DUE_LANES: &str = "SELECT DISTINCT channel, COALESCE(relay_url, '') AS relay_url \
      FROM push_outbox WHERE next_attempt_at <= $1 AND leased_until <= $1 AND ttl_until + 0 > $1";
+
+/// Rows that a process has taken to send.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    /// They are this process's until their lease ends.
+    pub rows: Vec<OutboxRow>,
+    /// How many more were due, but for somebody who doesn't have the device or browser any more: dropped and logged.
+    pub moved: usize,
+}
 
 /// What goes one way.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -115,7 +129,8 @@ impl Store {
     }
 
     /// Takes up to `limit` rows of a lane, or of one notification in it, that are due, for `lease_seconds`; nobody else
-    /// gets them until then.
+    /// gets them until then. A fan-out may have written a row after the device that it had read was registered by
+    /// somebody else, who must not get it.
     pub async fn claim_lane(
         &self,
         lane: &Lane,
@@ -123,7 +138,7 @@ impl Store {
         now: u64,
         lease_seconds: u64,
         limit: u32,
-    ) -> Result<Vec<OutboxRow>, StoreError> {
+    ) -> Result<Taken, StoreError> {
         let of_notification = match notification_id {
             Some(_) => " AND notification_id = $6",
             None => "",
@@ -134,7 +149,7 @@ impl Store {
              AND channel = $4 AND COALESCE(relay_url, '') = $5{of_notification} \
              ORDER BY next_attempt_at LIMIT $3{}) \
              UPDATE push_outbox SET attempts = attempts + 1, first_attempt_at = COALESCE(first_attempt_at, $1), \
-             next_attempt_at = $2, leased_until = $2 WHERE id IN (SELECT id FROM due) RETURNING {COLUMNS}",
+             next_attempt_at = $2, leased_until = $2 WHERE id IN (SELECT id FROM due) RETURNING {COLUMNS}, {IS_MEANT} AS is_meant",
             self.dialect.skip_locked()
         ));
         let mut claim = sqlx::query(claim)
@@ -146,8 +161,33 @@ impl Store {
         if let Some(id) = notification_id {
             claim = claim.bind(id.to_string());
         }
-        Ok(row::readable(TABLE, &claim.fetch_all(&self.pool).await?, read))
+        let rows = claim.fetch_all(&self.pool).await?;
+        let (meant, moved): (Vec<_>, Vec<_>) = row::readable(TABLE, &rows, |row| {
+            Ok((read(row)?, row::number(row, "is_meant")? == 1))
+        })
+        .into_iter()
+        .partition(|(_, is_meant)| *is_meant);
+        let moved: Vec<OutboxRow> = moved.into_iter().map(|(row, _)| row).collect();
+        self.drop_moved(&moved, now).await?;
+        Ok(Taken {
+            rows: meant.into_iter().map(|(row, _)| row).collect(),
+            moved: moved.len(),
+        })
     }
+
+    async fn drop_moved(&self, moved: &[OutboxRow], now: u64) -> Result<(), StoreError> {
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let settled: Vec<_> = moved.iter().map(|row| (row.claim(), Settled::Done)).collect();
+        let log: Vec<_> = moved.iter().map(|row| moved_entry(row, now)).collect();
+        self.settle(&settled, &log).await
+    }
+}
+
+/// For the user who had the device.
+pub(super) fn moved_entry(row: &OutboxRow, now: u64) -> LogEntry {
+    LogEntry::of(row, Outcome::Dropped, "not_theirs_any_more".into(), now)
 }
 
 fn lane(row: &AnyRow) -> Result<Lane, Unreadable> {

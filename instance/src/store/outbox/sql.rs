@@ -5,6 +5,15 @@ use super::{
     columns::COLUMNS,
 };
 
+/// 1 where the row's user still has the device or browser, with the key that it is sealed for; otherwise 0.
+pub(in crate::store) const IS_MEANT: &str = "CASE WHEN \
+     EXISTS (SELECT 1 FROM push_device_tokens AS device WHERE device.id = push_outbox.target_id \
+     AND device.tenant_id = push_outbox.tenant_id AND device.user_id = push_outbox.user_id \
+     AND device.public_key = push_outbox.target_public_key) OR \
+     EXISTS (SELECT 1 FROM push_subscriptions AS browser WHERE browser.id = push_outbox.target_id \
+     AND browser.tenant_id = push_outbox.tenant_id AND browser.user_id = push_outbox.user_id \
+     AND browser.p256dh = push_outbox.target_public_key) THEN 1 ELSE 0 END";
+
 /// `$1` now, `$2` end of the lease, `$3` limit. Materialized, since PostgreSQL may otherwise run the limited `SELECT`
 /// more than once.
 pub(in crate::store) fn claim(dialect: Dialect) -> String {
@@ -16,6 +25,11 @@ pub(in crate::store) fn claim(dialect: Dialect) -> String {
          UPDATE push_outbox SET attempts = attempts + 1, first_attempt_at = COALESCE(first_attempt_at, $1), \
          next_attempt_at = $2, leased_until = $2 WHERE id IN (SELECT id FROM due) RETURNING {COLUMNS}"
     )
+}
+
+/// `$1` notification.
+pub(in crate::store) fn drop_moved() -> String {
+    format!("DELETE FROM push_outbox WHERE notification_id = $1 AND {IS_MEANT} = 0 RETURNING id")
 }
 
 /// `$1` now, `$2` limit.
