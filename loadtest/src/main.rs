@@ -5,11 +5,12 @@
 //! ```
 //!
 //! It starts the relay's release binary as a process of its own, and what the relay is compared with: simulators of
-//! the push services (the ceiling of `push`), a bare WebSocket echo (beside `signal`). The same client runs at both in
-//! turn, on the same machine in one run. Figures of one run may be compared with each other; across machines only the
+//! the push services (the ceiling of `push`), a bare WebSocket echo (beside `signal`), a loop that keeps nothing (beside
+//! `instance`). The same client runs at both in turn, on the same machine in one run. Figures of one run may be compared with each other; across machines only the
 //! ratios may.
 
 mod connections;
+mod fan_out;
 mod instance;
 mod process;
 mod push;
@@ -38,6 +39,11 @@ enum Command {
     /// Signaling: what idle connections cost, and how fast messages go from peer to peer
     #[command(subcommand)]
     Signal(signal::Part),
+    /// An instance: one notification for 10,000 devices, beside a bare loop that keeps nothing, or killed meanwhile
+    Instance(fan_out::Options),
+    /// A process of `instance`
+    #[command(subcommand, hide = true)]
+    InstancePart(fan_out::Part),
     /// The server that signaling is compared with
     #[command(hide = true)]
     Echo,
@@ -52,6 +58,8 @@ fn main() -> anyhow::Result<()> {
         match work {
             Command::Push(options) => push::run(options).await,
             Command::Signal(part) => signal::run(part).await,
+            Command::Instance(options) => fan_out::run(options).await,
+            Command::InstancePart(part) => fan_out::run_part(part).await,
             Command::Echo => Ok(()),
         }
     })

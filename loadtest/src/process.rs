@@ -1,13 +1,14 @@
 //! Servers as processes of their own, and what the kernel says of them.
 
 use std::{
+    ffi::OsStr,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, ChildStdout, Command},
@@ -22,6 +23,19 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub(crate) struct RelayProcess {
     pub(crate) process: Process,
     pub(crate) url: String,
+    admin: String,
+    data_dir: PathBuf,
+}
+
+/// What this process itself has used.
+#[derive(Clone, Copy)]
+pub(crate) struct Usage {
+    /// User and system.
+    pub(crate) cpu_seconds: f64,
+    /// Resident memory now.
+    pub(crate) resident_kib: u64,
+    /// The most that was ever resident.
+    pub(crate) peak_kib: u64,
 }
 
 /// A child process. It is killed when this is dropped.
@@ -49,20 +63,38 @@ impl RelayProcess {
             .spawn()
             .with_context(|| format!("cannot start {}", binary.display()))?;
         let stderr = child.stderr.take().context("no standard error")?;
-        let url = tokio::time::timeout(START_DEADLINE, listening_url(stderr))
+        let (public, admin) = tokio::time::timeout(START_DEADLINE, listening(stderr))
             .await
             .context("the relay did not say within 30 s where it listens")??;
         Ok(Self {
             process: Process(child),
-            url,
+            url: format!("http://{public}"),
+            admin,
+            data_dir: data_dir.to_owned(),
         })
     }
 }
 
 impl RelayProcess {
     /// kill -9, and its end.
-    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
-        Ok(self.process.0.kill().await?)
+    pub(crate) async fn kill(self) -> anyhow::Result<()> {
+        self.process.kill().await
+    }
+
+    /// Runs a command of the relay's operator, such as `instances limit`.
+    pub(crate) async fn operator(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        let status = Command::new(binary()?)
+            .env_clear()
+            .args(arguments)
+            .env("RELAY_ADMIN_LISTEN", &self.admin)
+            .env("RELAY_DATA_DIR", &self.data_dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .status()
+            .await?;
+        ensure!(status.success(), "{}: {status}", arguments.join(" "));
+        Ok(())
     }
 
     /// Where it listens.
@@ -86,9 +118,9 @@ impl Process {
     }
 
     /// Starts this program again with other arguments; gives its standard output too.
-    pub(crate) fn own(argument: &str) -> anyhow::Result<(Self, ChildStdout)> {
+    pub(crate) fn own<S: AsRef<OsStr>>(arguments: &[S]) -> anyhow::Result<(Self, ChildStdout)> {
         let mut child = Command::new(std::env::current_exe()?)
-            .arg(argument)
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -97,31 +129,68 @@ impl Process {
         Ok((Self(child), output))
     }
 
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> anyhow::Result<bool> {
+        Ok(self.0.try_wait()?.is_some())
+    }
+
+    /// Waits for its end, which must be a good one.
+    pub(crate) async fn succeeded(mut self) -> anyhow::Result<()> {
+        let status = self.0.wait().await?;
+        ensure!(status.success(), "a process failed: {status}");
+        Ok(())
+    }
+
+    /// kill -9, and its end.
+    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
+        Ok(self.0.kill().await?)
+    }
+
     /// Seconds of processor time so far, user and system.
     pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
-        let stat = std::fs::read_to_string(self.proc("stat")?)?;
-        // The second field is the program's name in parentheses and may hold spaces.
-        let (_, after_name) = stat.rsplit_once(')').context("unreadable process statistics")?;
-        let fields: Vec<&str> = after_name.split_whitespace().collect();
-        let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok());
-        let total = ticks(11).zip(ticks(12)).map(|(user, system)| user + system);
-        Ok(total.context("unreadable process statistics")? / TICKS_PER_SECOND)
+        cpu_seconds(&self.proc("stat")?)
     }
 
     /// Resident memory in KiB.
     pub(crate) fn resident_kib(&self) -> anyhow::Result<u64> {
-        let status = std::fs::read_to_string(self.proc("status")?)?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .context("no VmRSS")?;
-        Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+        status_kib(&self.proc("status")?, "VmRSS:")
     }
 
     fn proc(&self, file: &str) -> anyhow::Result<PathBuf> {
         let pid = self.0.id().context("the process has ended")?;
         Ok(PathBuf::from(format!("/proc/{pid}/{file}")))
     }
+}
+
+impl Usage {
+    /// Until now.
+    pub(crate) fn own() -> anyhow::Result<Self> {
+        let status = Path::new("/proc/self/status");
+        Ok(Self {
+            cpu_seconds: cpu_seconds(Path::new("/proc/self/stat"))?,
+            resident_kib: status_kib(status, "VmRSS:")?,
+            peak_kib: status_kib(status, "VmHWM:")?,
+        })
+    }
+}
+
+fn cpu_seconds(stat: &Path) -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string(stat)?;
+    // The second field is the program's name in parentheses and may hold spaces.
+    let (_, after_name) = stat.rsplit_once(')').context("unreadable process statistics")?;
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok());
+    let total = ticks(11).zip(ticks(12)).map(|(user, system)| user + system);
+    Ok(total.context("unreadable process statistics")? / TICKS_PER_SECOND)
+}
+
+fn status_kib(status: &Path, field: &'static str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(status)?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .context(field)?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }
 
 fn binary() -> anyhow::Result<PathBuf> {
@@ -136,15 +205,15 @@ fn binary() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Reads the log until the line that names the public address, then keeps reading so that the relay never waits
-/// for a full pipe.
-async fn listening_url(stderr: tokio::process::ChildStderr) -> anyhow::Result<String> {
+/// Reads the log until the line that names its addresses, then keeps reading so that the relay never waits for a full
+/// pipe. The public and the operator's.
+async fn listening(stderr: tokio::process::ChildStderr) -> anyhow::Result<(String, String)> {
     let mut lines = BufReader::new(stderr).lines();
     let mut seen = String::new();
     while let Some(line) = lines.next_line().await? {
-        if let Some(address) = public_address(&line) {
+        if let Some(addresses) = addresses(&line) {
             tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-            return Ok(format!("http://{address}"));
+            return Ok(addresses);
         }
         seen.push_str(&line);
         seen.push('\n');
@@ -152,8 +221,8 @@ async fn listening_url(stderr: tokio::process::ChildStderr) -> anyhow::Result<St
     bail!("the relay ended at start:\n{seen}")
 }
 
-fn public_address(line: &str) -> Option<String> {
+fn addresses(line: &str) -> Option<(String, String)> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
-    let address = line.pointer("/public").or_else(|| line.get("public"))?;
-    address.as_str().map(str::to_owned)
+    let text = |name| line.get(name)?.as_str().map(str::to_owned);
+    text("public").zip(text("admin"))
 }

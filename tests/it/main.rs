@@ -27,6 +27,7 @@ mod deploy;
 mod enrollment;
 mod error_codes;
 mod hang_ups;
+mod instance_fan_out;
 mod interoperability;
 mod life;
 mod limits;

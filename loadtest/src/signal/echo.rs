@@ -18,7 +18,7 @@ pub(super) struct EchoProcess {
 impl EchoProcess {
     /// Starts one and waits until it listens.
     pub(super) async fn start() -> anyhow::Result<Self> {
-        let (process, output) = Process::own("echo")?;
+        let (process, output) = Process::own(&["echo"])?;
         let address = BufReader::new(output).lines().next_line().await?;
         let url = format!("http://{}", address.context("the echo ended at start")?);
         Ok(Self { process, url })
