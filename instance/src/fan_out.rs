@@ -32,7 +32,7 @@ use thiserror::Error;
 use tokio::sync::Notify;
 
 use self::{
-    deliver::{CLAIM_RELAY, CLAIM_WEB, LEASE_SECONDS},
+    deliver::{CLAIM_RELAY, LEASE_SECONDS},
     seal::{Plan, Target},
 };
 pub use self::{
@@ -114,7 +114,7 @@ impl FanOut {
             self.drop_devices(&plan, &devices, &mut report).await?;
             Vec::new()
         };
-        let fits = devices.len() <= CLAIM_RELAY && browsers.len() <= CLAIM_WEB;
+        let fits = devices.len() <= CLAIM_RELAY && browsers.len() <= self.claim_web();
         let targets = devices.into_iter().map(Target::Device);
         let targets: Vec<Target> = targets.chain(browsers.into_iter().map(Target::Browser)).collect();
         if targets.is_empty() {

@@ -19,8 +19,10 @@ use crate::{
 pub(super) const LEASE_SECONDS: u64 = 300;
 /// Rows of a relay that are taken at once: a batch.
 pub(super) const CLAIM_RELAY: usize = 500;
-/// Rows of browsers that are taken at once: at 32 at the same time and 15 s each, done well within the lease.
-pub(super) const CLAIM_WEB: usize = 256;
+/// Rows of browsers that are taken at once, at most ...
+const CLAIM_WEB: usize = 256;
+/// ... and one after another, at up to 15 s each: done within the lease.
+const TURNS_WEB: usize = 16;
 
 impl FanOut {
     /// Sends what is due in a lane, or of one notification in it, until there is no more or the lane has to wait.
@@ -28,7 +30,7 @@ impl FanOut {
         let mut report = Report::new(notification_id.unwrap_or_default());
         let limit = match lane {
             Lane::Relay(_) => CLAIM_RELAY,
-            Lane::Web => CLAIM_WEB,
+            Lane::Web => self.claim_web(),
         };
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         while !self.is_stopping() {
@@ -53,6 +55,11 @@ impl FanOut {
             }
         }
         report
+    }
+
+    /// Rows of browsers that are taken at once.
+    pub(super) fn claim_web(&self) -> usize {
+        CLAIM_WEB.min(self.limits.browsers_at_once.max(1).saturating_mul(TURNS_WEB))
     }
 
     /// Sends rows that this process holds, and settles them. Their outcomes, in their order.

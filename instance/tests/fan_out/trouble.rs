@@ -7,6 +7,7 @@ use sovereign_instance::{
     config::{Limits, RelayChoice},
     notification::Notification,
     store::{Outcome, RelayState},
+    web_push::service::Behaviour,
 };
 use sovereign_relay_client::protocol::platform::Platform;
 use sovereign_relay_simulator::fcm;
@@ -170,6 +171,47 @@ async fn a_device_s_own_limit_holds_that_device_only() {
     assert_eq!(world.opened_by(&other)["body"], "Body");
     world.ahead.by(50);
     assert_eq!(world.instance.fan_out.turn().await.unwrap().targets(), 0);
+}
+
+#[tokio::test]
+async fn a_push_service_that_names_a_time_is_not_asked_before_it() {
+    let world = World::start().await;
+    let (throttled, other) = (world.browser().await, world.browser().await);
+    let busy = Behaviour::RetryAfter(429, "100".to_owned());
+    world.push_service.behave(&throttled, busy);
+    let report = send(&world, &notification("Body")).await;
+    assert_eq!((report.sent, report.waiting), (1, 1));
+    assert_eq!(world.push_service.messages(&other).len(), 1);
+    world.push_service.behave(&throttled, Behaviour::Judge);
+    world.ahead.by(90);
+    assert_eq!(world.instance.fan_out.turn().await.unwrap().targets(), 0);
+    assert_eq!(world.push_service.requests(&throttled), 1);
+    world.ahead.by(20);
+    assert_eq!(world.instance.fan_out.turn().await.unwrap().sent, 1);
+    assert_eq!(world.push_service.messages(&throttled).len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_that_the_relay_refuses_is_final_and_spoils_no_other() {
+    let world = World::start().await;
+    let other = world.device(Platform::Android).await;
+    let mut wrong = Device::new(Platform::Ios, &world.simulators);
+    // Longer than anything a relay takes for a message.
+    wrong.token = "ab".repeat(10_000);
+    let registered = seconds() - 1000;
+    world
+        .instance
+        .register(&wrong, &world.relay_url, registered)
+        .await;
+    let report = send(&world, &notification("Body")).await;
+    assert_eq!((report.sent, report.failed), (1, 1));
+    let log = world.instance.log().await;
+    assert!(
+        log.iter().any(|(outcome, _)| *outcome == Outcome::Failed),
+        "{log:?}"
+    );
+    assert_eq!(world.opened_by(&other)["body"], "Body");
+    assert_eq!(world.instance.waiting().await, 0);
 }
 
 #[tokio::test]
