@@ -41,7 +41,7 @@ impl Party for Rust {
     fn generate(&mut self) -> Pair {
         let key = DeviceKey::generate(random).unwrap();
         Pair {
-            scalar: BASE64.encode(&*key.expose_scalar()),
+            scalar: BASE64.encode(*key.expose_scalar()),
             public: key.public_key().to_base64(),
         }
     }
