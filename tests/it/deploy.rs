@@ -4,6 +4,7 @@ mod caddy_reload;
 mod compose;
 mod drain;
 mod files;
+mod http2;
 mod proxy;
 mod refusals;
 mod rolling;

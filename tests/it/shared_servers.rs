@@ -52,7 +52,11 @@ struct Replicas {
 
 impl Replicas {
     async fn of(redis_url: &str) -> Self {
-        Self::with(redis_url, RelayOptions::new().set("RELAY_PUSHES_PER_MINUTE", "100000")).await
+        Self::with(
+            redis_url,
+            RelayOptions::new().set("RELAY_PUSHES_PER_MINUTE", "100000"),
+        )
+        .await
     }
 
     async fn with(redis_url: &str, options: RelayOptions) -> Self {

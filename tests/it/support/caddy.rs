@@ -7,6 +7,7 @@ use std::{
     process::Stdio,
 };
 
+use rcgen::{CertifiedKey, KeyPair};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -17,6 +18,9 @@ use super::{
 };
 
 pub const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/Caddyfile");
+/// Lines of it.
+const BIND: &str = "\tbind {$RELAY_BIND";
+const ADMIN: &str = "\tadmin {$CADDY_ADMIN";
 /// From where it connects to the relays.
 pub const ADDRESS: &str = "127.0.0.1";
 const NEEDED: &str = "caddy is needed for this test: install it so that it is on the PATH";
@@ -39,10 +43,45 @@ impl Caddy {
     /// Starts one in front of these.
     pub async fn start(place: SocketAddrV4, upstreams: &[impl Display]) -> Self {
         let upstreams: Vec<String> = upstreams.iter().map(ToString::to_string).collect();
-        let (upstreams, folder) = (upstreams.join(" "), TempDir::new().unwrap());
+        let folder = TempDir::new().unwrap();
+        let domain = format!("http://{place}");
+        Self::run(place, upstreams.join(" "), folder, &domain, Path::new(SAMPLE)).await
+    }
+
+    /// The same with TLS as `localhost`, and a certificate of the test's where an operator's Caddy asks for one.
+    pub async fn start_with_tls(
+        place: SocketAddrV4,
+        upstreams: &[impl Display],
+        own: &CertifiedKey<KeyPair>,
+    ) -> Self {
+        let upstreams: Vec<String> = upstreams.iter().map(ToString::to_string).collect();
+        let folder = TempDir::new().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let (certificate, key, config) = (path("certificate.pem"), path("key.pem"), path("Caddyfile"));
+        std::fs::write(&certificate, own.cert.pem()).unwrap();
+        std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+        let tls = format!("\ttls {} {}\n{BIND}", certificate.display(), key.display());
+        // Without it Caddy would also listen on port 80.
+        let off = format!("\tauto_https off\n{ADMIN}");
+        let sample = std::fs::read_to_string(SAMPLE).unwrap();
+        assert!(sample.contains(BIND) && sample.contains(ADMIN));
+        std::fs::write(&config, sample.replace(BIND, &tls).replace(ADMIN, &off)).unwrap();
+        let domain = format!("https://localhost:{}", place.port());
+        Self::run(place, upstreams.join(" "), folder, &domain, &config).await
+    }
+
+    async fn run(
+        place: SocketAddrV4,
+        upstreams: String,
+        folder: TempDir,
+        domain: &str,
+        config: &Path,
+    ) -> Self {
         let mut command = command(place, &upstreams, folder.path());
         let mut child = command
-            .args(["run", "--adapter", "caddyfile", "--config", SAMPLE])
+            .env("RELAY_DOMAIN", domain)
+            .args(["run", "--adapter", "caddyfile", "--config"])
+            .arg(config)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -91,6 +130,11 @@ impl Caddy {
             .args(["--address", &admin(self.folder.path())]);
         finish(command, "").await.done();
     }
+}
+
+/// A certificate for [`Caddy::start_with_tls`], its own authority.
+pub fn own_certificate() -> CertifiedKey<KeyPair> {
+    rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap()
 }
 
 /// Runs one of its commands on the sample.
