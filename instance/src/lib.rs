@@ -5,6 +5,9 @@
 //! - [`web_push`]: sends to browsers.
 //! - [`config`]: which relay, if any.
 
+/// Which certificates relays are believed by.
+pub use sovereign_relay_client::trust;
+
 mod backoff;
 pub mod clock;
 pub mod config;

@@ -234,7 +234,7 @@ pub(super) async fn a_revoked_instance_stops(stage: &mut Stage) -> Step {
     step.ended(ended)
 }
 
-/// After the tour: the admin resumes, and what waited is delivered by the worker.
+/// After the tour: the admin resumes. What waited meanwhile is the worker's, within minutes.
 pub(super) async fn come_back(stage: &Stage) -> anyhow::Result<()> {
     Ok(stage.instance.parts.relays.resume(&stage.relay_url()).await?)
 }

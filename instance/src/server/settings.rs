@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::Args;
+use clap::{Args, builder::FalseyValueParser};
 
 use super::exit::CommandError;
 use crate::config::RelayChoice;
@@ -58,7 +58,7 @@ pub(crate) struct RelaySettings {
     #[arg(long, env = "SOVEREIGN_CONTACT", value_name = "URI")]
     pub(crate) contact: Option<String>,
     /// Allow channels and endpoints on this machine and without TLS: for simulators only
-    #[arg(long, env = "SOVEREIGN_ALLOW_TEST_ENDPOINTS")]
+    #[arg(long, env = "SOVEREIGN_ALLOW_TEST_ENDPOINTS", value_parser = FalseyValueParser::new())]
     pub(crate) allow_test_endpoints: bool,
 }
 
