@@ -4,6 +4,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
 use sovereign_instance::{
     store::{NewDevice, Registered, Store},
     user::User,
@@ -16,7 +17,6 @@ use sovereign_relay_protocol::{
     seal::{self, DeviceKey},
 };
 use sovereign_relay_simulator::{SimulatorOptions, Simulators};
-use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{child::Start, work};
