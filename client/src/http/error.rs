@@ -8,6 +8,9 @@ use thiserror::Error;
 
 use crate::trust::AddressError;
 
+/// A sentence for a person; what is longer is not one.
+const MESSAGE_CHARS: usize = 300;
+
 /// A client could not be set up.
 #[derive(Debug, Error)]
 pub enum SetupError {
@@ -92,10 +95,16 @@ impl Refusal {
         Self {
             code,
             status: status.unwrap_or_else(|| code.map_or(0, ErrorCode::status)),
-            message: wire.message,
+            message: sentence(&wire.message),
             retry_after: wire.retry_after_seconds.map(Duration::from_secs).or(header),
         }
     }
+}
+
+/// The relay's words go to logs and terminals, where lines and escapes of its own would be taken for this side's.
+fn sentence(text: &str) -> String {
+    let shown = text.chars().filter(|character| !character.is_control());
+    shown.take(MESSAGE_CHARS).collect()
 }
 
 /// As on the wire, with codes that may be of a later version.
@@ -129,6 +138,14 @@ mod tests {
             (later.code, later.status, later.is_retryable()),
             (None, 418, false)
         );
+    }
+
+    #[test]
+    fn a_message_is_one_line_of_bounded_length_whatever_the_relay_says() {
+        let hostile = serde_json::json!({"error": "x", "message": format!("\u{1b}[2Ja\nb{}", "c".repeat(9000))});
+        let message = refusal(&hostile.to_string(), None, None).message;
+        assert!(message.starts_with("[2Jabc"), "{message}");
+        assert_eq!(message.len(), MESSAGE_CHARS);
     }
 
     #[test]

@@ -82,7 +82,8 @@ pub(super) struct AnswerIn {
 /// The answer to a batch.
 #[derive(Deserialize)]
 pub(super) struct BatchIn {
-    results: Vec<PlaceIn>,
+    /// Each read by itself: one of a later version, or a damaged one, is no reason to ask for the others again.
+    results: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -137,16 +138,28 @@ impl AnswerIn {
 }
 
 impl BatchIn {
-    /// `None` when there are not as many answers as messages, or one can't be read.
+    /// `None` when there are not as many answers as messages: one would be taken for another's.
     pub(super) fn outcomes(self, messages: usize) -> Option<Vec<Result<PushOutcome, Refusal>>> {
         if self.results.len() != messages {
             return None;
         }
-        self.results.into_iter().map(PlaceIn::outcome).collect()
+        Some(self.results.into_iter().map(PlaceIn::read).collect())
     }
 }
 
+/// The relay has dealt with the message, and how can't be read: nothing that a repeat would change.
+const UNREADABLE: PushOutcome = PushOutcome::Failed {
+    reason: None,
+    retryable: false,
+    retry_after: None,
+};
+
 impl PlaceIn {
+    fn read(place: Value) -> Result<PushOutcome, Refusal> {
+        let place = serde_json::from_value::<Self>(place).ok();
+        place.and_then(Self::outcome).unwrap_or(Ok(UNREADABLE))
+    }
+
     fn outcome(self) -> Option<Result<PushOutcome, Refusal>> {
         match self {
             Self::Answer(answer) => answer.outcome().map(Ok),
@@ -256,5 +269,13 @@ mod tests {
             None,
             "a missing answer would be taken for another's"
         );
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_read_spoils_no_other() {
+        let json = r#"{"results":[{"result":"sent"},{"result":"invalid_token"},{"result":"later"},7,null]}"#;
+        let outcomes = serde_json::from_str::<BatchIn>(json).unwrap().outcomes(5).unwrap();
+        assert_eq!(outcomes[0], Ok(PushOutcome::Sent { message_id: None }));
+        assert!(outcomes[1..].iter().all(|outcome| *outcome == Ok(UNREADABLE)));
     }
 }
