@@ -63,7 +63,7 @@ impl Stage {
         let session = instance
             .parts
             .accounts
-            .add(USER, instance.parts.clock.seconds())
+            .add(USER, Clock::system().seconds())
             .await?;
         let http = reqwest::Client::builder().no_proxy().build()?;
         let devices = Platform::ALL.map(|platform| Device::new(platform, &simulators));

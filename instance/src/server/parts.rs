@@ -32,7 +32,6 @@ pub(crate) struct Parts {
     pub(crate) relays: Arc<Relays>,
     pub(crate) fan_out: Arc<FanOut>,
     pub(crate) registration: Arc<Registration>,
-    pub(crate) clock: Clock,
 }
 
 impl Parts {
@@ -53,7 +52,6 @@ impl Parts {
             relays,
             fan_out: Arc::new(fan_out),
             registration: Arc::new(registration),
-            clock: Clock::system(),
         })
     }
 }
