@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{
     FanOut, Report,
     verdict::{self, Met, RowFacts, Verdict},
+    worker::TROUBLE_SECONDS,
 };
 use crate::{
     entropy::random_bytes,
@@ -49,7 +50,9 @@ impl FanOut {
                     report.add(&self.deliver(lane, taken.rows).await);
                 }
                 Err(error) => {
-                    error!(%error, "the outbox could not be read");
+                    error!(%error, "rows of the outbox could not be taken");
+                    // Else the worker, who still sees them due, would try again at once: a full disk can be read.
+                    self.pauses.set(lane, now.saturating_add(TROUBLE_SECONDS));
                     break;
                 }
             }
@@ -91,7 +94,11 @@ impl FanOut {
 }
 
 fn facts(row: &OutboxRow) -> RowFacts {
+    let taken_at = row.leased_until.saturating_sub(LEASE_SECONDS);
+    let first_attempt_at = row.first_attempt_at.unwrap_or(taken_at);
     RowFacts {
+        first_attempt_at,
+        is_remembered: first_attempt_at < taken_at,
         target_created_at: row.target_created_at,
         ttl_until: row.ttl_until,
         // The try that has just been made is counted already.

@@ -28,6 +28,13 @@ const LONGEST_SPREAD_SECONDS: u64 = 60;
 /// Waits that the other side names are honoured up to this, in seconds: no provider keeps a message longer.
 const LONGEST_HINT_SECONDS: u64 = limits::TTL_SECONDS as u64;
 
+/// Longest time, in seconds, for which nothing at all is sent to a relay because it said so: a time that it named by
+/// mistake doesn't outlive the mistake for long.
+const LONGEST_PAUSE_SECONDS: u64 = 60 * 60;
+/// How long after a first try a repeat is sure to find the relay remember it, in seconds: its 10 minutes less what a
+/// batch may take.
+const REMEMBERED_SECONDS: u64 = 8 * 60;
+
 /// What a push met. Reasons are words of a closed set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Met {
@@ -41,6 +48,9 @@ pub(crate) enum Met {
     },
     /// It will never be taken.
     Never { reason: &'static str },
+    /// It was taken, and what became of it can't be read. A repeat tells, while the relay remembers; later it would be
+    /// another push.
+    Unclear { reason: &'static str },
     /// It may be taken later.
     Later(Later),
     /// It was not even tried.
@@ -71,6 +81,10 @@ pub(crate) struct RowFacts {
     pub(crate) ttl_until: u64,
     /// Tries before this one.
     pub(crate) attempts: u32,
+    /// When the first of the tries began that the relay may remember.
+    pub(crate) first_attempt_at: u64,
+    /// Whether that was a try before this one.
+    pub(crate) is_remembered: bool,
 }
 
 /// What to do with the row.
@@ -125,11 +139,20 @@ pub(crate) fn decide(row: RowFacts, met: &Met, now: u64, draw: u64) -> Verdict {
             reason,
         },
         Met::Never { reason } => done(Outcome::Failed, reason),
-        Met::Later(Later { reason, .. }) | Met::Held { reason, .. } if now >= row.ttl_until => {
+        Met::Later(Later { reason, .. }) | Met::Held { reason, .. } | Met::Unclear { reason }
+            if now >= row.ttl_until =>
+        {
             done(Outcome::Expired, reason)
         }
-        Met::Later(later) => retry(next_try(row, later, now, draw), later.forgotten, later.reason),
-        Met::Held { until, reason } => retry(held_until(row, *until, now), true, reason),
+        Met::Later(later) => {
+            let forgotten = later.forgotten && !row.is_remembered;
+            retry(next_try(row, later.after, now, draw), forgotten, later.reason)
+        }
+        Met::Held { until, reason } => retry(held_until(row, *until, now), !row.is_remembered, reason),
+        Met::Unclear { reason } => match next_try(row, None, now, draw) {
+            at if at <= row.first_attempt_at.saturating_add(REMEMBERED_SECONDS) => retry(at, false, reason),
+            _ => done(Outcome::Failed, reason),
+        },
     }
 }
 
@@ -139,13 +162,18 @@ pub(crate) fn pause_until<'a>(met: impl ExactSizeIterator<Item = &'a Met>, now: 
     let waits: Vec<u64> = met.filter_map(shared_wait).collect();
     let most = waits.len() * 2 >= all;
     let shortest = waits.into_iter().min().filter(|_| most)?;
-    Some(now.saturating_add(shortest.clamp(1, LONGEST_HINT_SECONDS)))
+    Some(now.saturating_add(shortest.clamp(1, LONGEST_PAUSE_SECONDS)))
 }
 
 fn shared_wait(met: &Met) -> Option<u64> {
     match met {
         Met::Later(later) if later.shared => later.after,
-        Met::Sent | Met::Gone { .. } | Met::Never { .. } | Met::Later(_) | Met::Held { .. } => None,
+        Met::Sent
+        | Met::Gone { .. }
+        | Met::Never { .. }
+        | Met::Unclear { .. }
+        | Met::Later(_)
+        | Met::Held { .. } => None,
     }
 }
 
@@ -159,9 +187,9 @@ fn retry(at: u64, forgotten: bool, reason: &'static str) -> Verdict {
 
 /// With a time from the other side, then and spread more and more, since whatever else waits was told the same; else
 /// after a wait of our own, but while it is still worth something. At its TTL a row comes up to be logged.
-fn next_try(row: RowFacts, later: &Later, now: u64, draw: u64) -> u64 {
+fn next_try(row: RowFacts, after: Option<u64>, now: u64, draw: u64) -> u64 {
     let failures = row.attempts.saturating_add(1);
-    let at = match later.after {
+    let at = match after {
         Some(after) => {
             let spread = backoff_seconds(failures, LONGEST_SPREAD_SECONDS, draw) - 1;
             let hint = after.min(LONGEST_HINT_SECONDS);
@@ -203,6 +231,9 @@ impl Met {
             CallError::NoAnswer(_) => later("no_answer", false),
             CallError::Unreadable(413) => Self::Never {
                 reason: ErrorCode::PayloadTooLarge.as_str(),
+            },
+            CallError::Unreadable(200..=299) => Self::Unclear {
+                reason: "unreadable_answer",
             },
             // A proxy's, most likely: not the messages' fault, whatever the status.
             CallError::Unreadable(_) => later("unreadable_answer", false),

@@ -25,7 +25,7 @@ use crate::store::{Lane, StoreError};
 /// Longest pause between two looks, in seconds: another process may have died and left its rows.
 const LONGEST_PAUSE_SECONDS: u64 = 15;
 /// After the database failed, in seconds.
-const TROUBLE_SECONDS: u64 = 5;
+pub(super) const TROUBLE_SECONDS: u64 = 5;
 /// What was staged and not published for so long is nobody's, in seconds: sealing 10,000 takes a few.
 const STAGED_SECONDS: u64 = 600;
 /// Between two trims of the log, in seconds.

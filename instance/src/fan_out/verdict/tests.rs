@@ -9,6 +9,8 @@ const ROW: RowFacts = RowFacts {
     target_created_at: NOW - 100,
     ttl_until: NOW + 3600,
     attempts: 0,
+    first_attempt_at: NOW,
+    is_remembered: false,
 };
 
 fn refusal(code: Option<ErrorCode>, retry_after: Option<u64>) -> Refusal {
@@ -150,6 +152,38 @@ fn an_answer_that_was_lost_keeps_its_ttl_and_one_that_was_a_refusal_may_have_ano
 }
 
 #[test]
+fn a_try_that_was_surely_not_seen_does_not_undo_one_before_it_that_may_have_been() {
+    let row = RowFacts {
+        first_attempt_at: NOW - 60,
+        is_remembered: true,
+        ..ROW
+    };
+    let held = Met::Held {
+        until: NOW + 9,
+        reason: "relay_off",
+    };
+    for met in [refused(ErrorCode::RateLimited, None), held] {
+        let action = decide(row, &met, NOW, 0).action;
+        assert!(matches!(action, Action::Retry { forgotten: false, .. }), "{met:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_asked_for_while_the_relay_remembers_and_never_sent_twice() {
+    let unclear = Met::of_call(&CallError::Unreadable(200));
+    let after = |passed| decide(ROW, &unclear, NOW + passed, 0);
+    for passed in [0, 60, REMEMBERED_SECONDS - 1] {
+        let at = NOW + passed + 1;
+        assert_eq!(after(passed).action, Action::Retry { at, forgotten: false });
+    }
+    let last = after(REMEMBERED_SECONDS);
+    assert_eq!(
+        (last.action, last.outcome, last.reason),
+        (Action::Done, Outcome::Failed, "unreadable_answer")
+    );
+}
+
+#[test]
 fn what_is_held_comes_up_at_its_ttl_at_the_latest() {
     let held = |until| Met::Held {
         until,
@@ -201,6 +235,7 @@ fn a_relay_that_refuses_most_is_left_alone_for_the_shortest_time_it_names() {
     let throttled = failed(Reason::DeviceThrottled, true, Some(9));
     assert_eq!(pause(&[throttled]), None, "says nothing of the others");
     assert_eq!(pause(&[Met::of_call(&CallError::Unreadable(502))]), None);
+    assert_eq!(pause(&[limited(u64::MAX)]), Some(NOW + LONGEST_PAUSE_SECONDS));
     assert_eq!(pause(&[]), None);
 }
 
@@ -232,13 +267,21 @@ proptest! {
         ttl in 0_u64..100_000,
         passed in 0_u64..200_000,
         attempts: u32,
+        is_remembered: bool,
         draw: u64,
     ) {
-        let row = RowFacts { target_created_at: created, ttl_until: NOW + ttl, attempts };
+        let row = RowFacts {
+            target_created_at: created,
+            ttl_until: NOW + ttl,
+            attempts,
+            first_attempt_at: NOW - 100,
+            is_remembered,
+        };
         let now = NOW + passed;
         let verdict = decide(row, &met, now, draw);
         match verdict.action {
-            Action::Retry { at, .. } => {
+            Action::Retry { at, forgotten } => {
+                prop_assert!(!(forgotten && is_remembered));
                 prop_assert!(now < row.ttl_until && at > now && at <= row.ttl_until);
                 if let Met::Later(Later { after: Some(after), .. }) = met {
                     prop_assert!(at >= now.saturating_add(after).min(row.ttl_until));
