@@ -99,6 +99,11 @@ async fn pool(dialect: Dialect, options: AnyConnectOptions) -> Result<AnyPool, S
             .max_connections(SQLITE_CONNECTIONS)
             .after_connect(|connection, _| {
                 Box::pin(async move { connection.execute(SQLITE_CONNECTION).await.map(|_| ()) })
+            })
+            // One whose transaction SQLite ended by itself, for want of disk, is counted as in it for ever.
+            .before_acquire(|connection, _| {
+                let is_free = !connection.is_in_transaction();
+                Box::pin(async move { Ok(is_free) })
             }),
         Dialect::Postgres => pool.max_connections(POSTGRES_CONNECTIONS),
     };

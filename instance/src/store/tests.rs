@@ -28,6 +28,7 @@ macro_rules! contract {
 
 pub(super) type Case = fn(Place) -> Pin<Box<dyn Future<Output = ()>>>;
 
+mod broken;
 mod crash;
 mod devices;
 mod lanes;
