@@ -1,5 +1,7 @@
 //! Verdicts into the store: registrations that are gone, rows that are done or wait, the log, the times of last use.
 
+use std::collections::HashSet;
+
 use metrics::counter;
 use tracing::{error, warn};
 use uuid::Uuid;
@@ -8,15 +10,19 @@ use super::{
     FanOut,
     verdict::{Action, Verdict},
 };
-use crate::store::{Channel, Claim, LogEntry, OutboxRow, Outcome, Settled, StoreError};
+use crate::{
+    store::{Channel, Claim, LogEntry, OutboxRow, Outcome, Settled, StoreError},
+    user::User,
+};
 
 impl FanOut {
     /// Carries out the verdicts. If the database fails, the rows stay leased and are sent again under their keys.
     pub(super) async fn settle(&self, decided: Vec<(OutboxRow, Verdict)>, now: u64) -> Vec<Outcome> {
         let mut settling = Settling::default();
-        let keeps_more = self.keeps_more(&decided, now).await;
+        let crowded = self.crowded(&decided, now).await;
         for (row, verdict) in &decided {
-            let (outcome, reason) = self.carry_out(row, verdict, keeps_more, &mut settling).await;
+            let has_room = !crowded.contains(&row.user);
+            let (outcome, reason) = self.carry_out(row, verdict, has_room, &mut settling).await;
             settling.note(row, outcome, reason, now);
         }
         if let Err(error) = self.store.settle(&settling.settled, &settling.log).await {
@@ -37,7 +43,7 @@ impl FanOut {
         &self,
         row: &OutboxRow,
         verdict: &Verdict,
-        keeps_more: bool,
+        has_room: bool,
         settling: &mut Settling,
     ) -> (Outcome, &'static str) {
         let said = (verdict.outcome, verdict.reason);
@@ -56,7 +62,7 @@ impl FanOut {
                     return (Outcome::Retrying, "store");
                 }
             },
-            Action::Retry { at, forgotten } if keeps_more => {
+            Action::Retry { at, forgotten } if has_room => {
                 settling.retry(row, Settled::Retry { at, forgotten });
             }
             Action::Retry { .. } => {
@@ -78,19 +84,33 @@ impl FanOut {
         }
     }
 
-    /// Whether there is room for what has to wait. Asked only where something has.
-    async fn keeps_more(&self, decided: &[(OutboxRow, Verdict)], now: u64) -> bool {
-        let waits = |(_, verdict): &(OutboxRow, Verdict)| matches!(verdict.action, Action::Retry { .. });
-        if !decided.iter().any(waits) {
-            return true;
+    /// Users for whose rows there is no room to wait. Asked only where some have to.
+    async fn crowded(&self, decided: &[(OutboxRow, Verdict)], now: u64) -> HashSet<User> {
+        let waits = |(_, verdict): &&(OutboxRow, Verdict)| matches!(verdict.action, Action::Retry { .. });
+        let waiting: Vec<&OutboxRow> = decided.iter().filter(waits).map(|(row, _)| row).collect();
+        if waiting.is_empty() {
+            return HashSet::new();
         }
-        match self.store.outbox_counts(now).await {
-            Ok(counts) => counts.rows <= self.limits.waiting_rows,
-            Err(error) => {
-                warn!(%error, "the outbox could not be counted");
-                true
+        self.crowded_of(&waiting, now).await.unwrap_or_else(|error| {
+            warn!(%error, "the outbox could not be counted");
+            HashSet::new()
+        })
+    }
+
+    async fn crowded_of(&self, waiting: &[&OutboxRow], now: u64) -> Result<HashSet<User>, StoreError> {
+        let users = |rows: &[&OutboxRow]| rows.iter().map(|row| row.user.clone()).collect::<HashSet<_>>();
+        if self.store.outbox_counts(now).await?.rows > self.limits.waiting_rows {
+            return Ok(users(waiting));
+        }
+        // What waits already was counted when it began to.
+        let new: Vec<&OutboxRow> = waiting.iter().copied().filter(|row| row.attempts <= 1).collect();
+        let mut crowded = HashSet::new();
+        for user in users(&new) {
+            if self.store.outbox_rows_of(&user).await? > self.limits.waiting_rows_per_user {
+                crowded.insert(user);
             }
         }
+        Ok(crowded)
     }
 }
 

@@ -256,6 +256,17 @@ impl Store {
         Ok(rows)
     }
 
+    /// Rows of one user.
+    pub async fn outbox_rows_of(&self, user: &User) -> Result<u64, StoreError> {
+        let rows: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM push_outbox WHERE tenant_id = $1 AND user_id = $2")
+                .bind(&user.tenant)
+                .bind(&user.id)
+                .fetch_one(&self.pool)
+                .await?;
+        Ok(u64::try_from(rows).unwrap_or_default())
+    }
+
     /// How full the outbox is.
     pub async fn outbox_counts(&self, now: u64) -> Result<OutboxCounts, StoreError> {
         let row = sqlx::query(

@@ -6,10 +6,11 @@ use serde_json::json;
 use sovereign_instance::{
     config::{Limits, RelayChoice},
     notification::Notification,
-    store::{Outcome, RelayState},
+    store::{NewDevice, Outcome, RelayState},
+    user::User,
     web_push::service::Behaviour,
 };
-use sovereign_relay_client::protocol::platform::Platform;
+use sovereign_relay_client::protocol::{platform::Platform, redacted::Redacted};
 use sovereign_relay_simulator::fcm;
 use tokio::{net::TcpListener, sync::oneshot};
 
@@ -284,4 +285,32 @@ async fn when_too_much_waits_already_nothing_more_is_put_off() {
     );
     assert_eq!(world.instance.waiting().await, 2);
     assert!(world.arrived().is_empty());
+}
+
+#[tokio::test]
+async fn a_user_whose_devices_take_nothing_leaves_room_for_others() {
+    let limits = Limits {
+        waiting_rows_per_user: 2,
+        ..Limits::default()
+    };
+    let mut world = World::start_with(limits, &[]).await;
+    let device = world.device(Platform::Ios).await;
+    world.stop_relay().await;
+    for _ in 0..2 {
+        assert_eq!(send(&world, &notification("waits")).await.waiting, 1);
+    }
+    assert_eq!(send(&world, &notification("dropped")).await.dropped, 1);
+    let other = User::new("grace");
+    let theirs = NewDevice {
+        user: other.clone(),
+        platform: device.platform,
+        token: Redacted::new("00ff"),
+        public_key: device.public_key(),
+        relay_url: world.relay_url.clone(),
+    };
+    let store = &world.instance.store;
+    store.register_device(&theirs, 1, seconds()).await.unwrap();
+    let fan_out = &world.instance.fan_out;
+    let report = fan_out.send(&other, &notification("waits")).await.unwrap();
+    assert_eq!((report.waiting, report.dropped), (1, 0));
 }
