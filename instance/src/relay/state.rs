@@ -21,6 +21,9 @@ use crate::backoff::backoff_seconds;
 
 /// Longest wait between two enrollments, in seconds: a relay whose secret was replaced is back within that time.
 pub(crate) const LONGEST_WAIT_SECONDS: u64 = 15 * 60;
+/// Longest wait that a relay may ask for, in seconds: its limits are of a minute and a day, and a time that it named by
+/// mistake doesn't outlive the mistake for long.
+const LONGEST_ASKED_SECONDS: u64 = 24 * 60 * 60;
 /// How long one process keeps others from enrolling too, in seconds: an enrollment takes well under this.
 pub(crate) const CLAIM_SECONDS: u64 = 5;
 
@@ -109,7 +112,8 @@ impl Enrollment {
 
     /// The enrollment failed; `retry_after` where the relay says so, in seconds.
     pub(crate) fn failed(&self, now: u64, retry_after: Option<u64>, draw: u64) -> Self {
-        let wait = self.wait(draw).max(retry_after.unwrap_or(0));
+        let asked = retry_after.unwrap_or(0).min(LONGEST_ASKED_SECONDS);
+        let wait = self.wait(draw).max(asked);
         Self {
             next_attempt_at: now.saturating_add(wait),
             ..self.clone()

@@ -69,6 +69,8 @@ fn a_failed_enrollment_waits_as_long_as_the_relay_asks_for() {
     let need = |retry_after| claimed.failed(NOW, retry_after, SHORTEST).need(NOW);
     assert_eq!(need(None), Need::Wait { until: NOW + 1 });
     assert_eq!(need(Some(3600)), Need::Wait { until: NOW + 3600 });
+    let until = NOW + LONGEST_ASKED_SECONDS;
+    assert_eq!(need(Some(u64::MAX)), Need::Wait { until }, "but not for ever");
 }
 
 #[test]
