@@ -37,6 +37,7 @@
 //! ```
 
 mod authenticate;
+pub(crate) mod body_time;
 mod devices;
 mod error;
 mod gate;
@@ -186,6 +187,7 @@ pub(crate) fn framed<A: Authenticate>(
     let gate = from_fn(move |request: ServiceRequest, next| gate::pass(authenticate.clone(), request, next));
     scope
         .default_service(web::to(|| refuse(ApiError::NotFound)))
+        .wrap(from_fn(body_time::limit))
         .wrap(gate)
         .wrap(DefaultHeaders::new().add((header::CACHE_CONTROL, "no-store")))
 }

@@ -11,7 +11,7 @@ use actix_web::{
 use serde_json::json;
 use thiserror::Error;
 
-use super::authenticate::AuthenticationError;
+use super::{authenticate::AuthenticationError, body_time};
 use crate::{notification::InvalidNotification, store::StoreError, web_push::SubscriptionError};
 
 /// A request was refused. Its text is the sentence that goes out.
@@ -44,6 +44,9 @@ pub(crate) enum ApiError {
     /// The body is too large.
     #[error("the body is larger than 16 KiB")]
     TooLarge,
+    /// The body did not arrive.
+    #[error("the body did not arrive in time")]
+    TooSlow,
     /// The body is something else than JSON.
     #[error("send JSON, with content-type: application/json")]
     NotJsonType,
@@ -81,6 +84,7 @@ impl ApiError {
             Self::NotFound => "not_found",
             Self::MethodNotAllowed(_) => "method_not_allowed",
             Self::TooLarge => "payload_too_large",
+            Self::TooSlow => "request_timeout",
             Self::NotJsonType => "unsupported_media_type",
             Self::RateLimited { .. } | Self::Crowded => "rate_limited",
             Self::RelayOff | Self::WebPushOff => "not_configured",
@@ -104,6 +108,7 @@ impl ApiError {
             | Self::NotFound
             | Self::MethodNotAllowed(_)
             | Self::TooLarge
+            | Self::TooSlow
             | Self::NotJsonType
             | Self::RateLimited { .. }
             | Self::Crowded
@@ -124,6 +129,7 @@ impl ResponseError for ApiError {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::NotJsonType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::RateLimited { .. } | Self::Crowded => StatusCode::TOO_MANY_REQUESTS,
             Self::RelayOff
@@ -139,6 +145,9 @@ impl ResponseError for ApiError {
         let mut answer = HttpResponse::build(self.status_code());
         if let Self::RateLimited { retry_after } = self {
             answer.insert_header((header::RETRY_AFTER, retry_after.to_string()));
+        }
+        if let Self::TooSlow = self {
+            answer.force_close();
         }
         if let Self::MethodNotAllowed(allowed) = self {
             answer.insert_header((header::ALLOW, *allowed));
@@ -164,6 +173,7 @@ impl From<JsonPayloadError> for ApiError {
                 Self::TooLarge
             }
             JsonPayloadError::ContentType => Self::NotJsonType,
+            JsonPayloadError::Payload(error) if body_time::is_over(&error) => Self::TooSlow,
             // The enum of the library is open; all the rest is about a body that can't be read.
             _ => Self::NotJson,
         }

@@ -16,8 +16,8 @@ use actix_web::{
     body::MessageBody,
     dev::{ServiceRequest, ServiceResponse},
     http::header,
-    middleware::Next,
-    web::{self, Data, Json, JsonConfig, Query, ServiceConfig},
+    middleware::{Next, from_fn},
+    web::{self, Data, Json, JsonConfig, Query, QueryConfig, ServiceConfig},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -67,8 +67,11 @@ pub(crate) fn mount(accounts: Arc<Accounts>) -> impl FnOnce(&mut ServiceConfig) 
         let json = JsonConfig::default()
             .limit(BODY_BYTES)
             .error_handler(|error, _| ApiError::from(error).into());
+        let query = QueryConfig::default()
+            .error_handler(|_, _| ApiError::Invalid("limit must be a whole number").into());
         let own = web::scope("/api/me")
             .app_data(json.clone())
+            .app_data(query)
             .route("", web::get().to(me))
             .route("/notifications", web::post().to(send))
             .route("/log", web::get().to(show_log));
@@ -76,7 +79,8 @@ pub(crate) fn mount(accounts: Arc<Accounts>) -> impl FnOnce(&mut ServiceConfig) 
             .app_data(json)
             .route(web::post().to(sign_in))
             .route(web::delete().to(sign_out))
-            .default_service(web::to(nothing_here));
+            .default_service(web::to(nothing_here))
+            .wrap(from_fn(routes::body_time::limit));
         services
             .service(routes::framed(own, accounts))
             .service(session)
