@@ -71,11 +71,12 @@ async fn relays(store: &Store, settings: &RelaySettings) -> Result<Relays, Comma
     };
     let identity = Identity {
         name: settings.instance_name.as_deref().map(Redacted::new),
-        // The relay's operator wants an address; push services want a URI.
+        // The relay's operator wants an address; push services want a URI, which may be a page.
         contact: settings
             .contact
             .as_deref()
-            .map(|contact| Redacted::new(contact.trim_start_matches("mailto:"))),
+            .and_then(|contact| contact.strip_prefix("mailto:"))
+            .map(Redacted::new),
         invite: settings.relay_invite.as_deref().map(Redacted::new),
     };
     let choice = choice(store, &settings.choice()?).await?;
