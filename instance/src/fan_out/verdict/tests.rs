@@ -164,7 +164,10 @@ fn a_try_that_was_surely_not_seen_does_not_undo_one_before_it_that_may_have_been
     };
     for met in [refused(ErrorCode::RateLimited, None), held] {
         let action = decide(row, &met, NOW, 0).action;
-        assert!(matches!(action, Action::Retry { forgotten: false, .. }), "{met:?}");
+        assert!(
+            matches!(action, Action::Retry { forgotten: false, .. }),
+            "{met:?}"
+        );
     }
 }
 
