@@ -11,7 +11,7 @@
 //! Invariants: nothing is sent that is not in the outbox, so that whatever dies, the worker sends the rest; a repeat
 //! says the same under the same key, and a relay remembers that key for 10 minutes, after which a push whose answer was
 //! lost may come twice; content, tokens and keys are in the outbox alone, and in no log. A caller who stops waiting for
-//! [`FanOut::send`] leaves what is not done to the worker.
+//! [`FanOut::send`] while it still writes has told nobody; after that, what is not done is the worker's.
 
 mod deliver;
 mod relay_lane;
@@ -27,13 +27,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
 };
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use thiserror::Error;
 use tokio::sync::Notify;
 
 use self::{
     deliver::{CLAIM_RELAY, LEASE_SECONDS},
-    seal::{Plan, Target},
+    seal::{Plan, Sealed, Target},
 };
 pub use self::{
     report::Report,
@@ -160,7 +160,8 @@ impl FanOut {
         Ok(())
     }
 
-    /// Too many: sealed and staged chunk by chunk, published in one step, and read back lane by lane.
+    /// Too many: sealed and staged chunk by chunk, one sealed while another is written; published in one step, and read
+    /// back lane by lane.
     async fn send_in_chunks(
         &self,
         mut plan: Plan,
@@ -169,14 +170,13 @@ impl FanOut {
     ) -> Result<(), FanOutError> {
         plan.ttl_until = plan.ttl_until.max(plan.now + SHORTEST_IN_CHUNKS_SECONDS);
         let lanes: BTreeSet<Lane> = targets.iter().map(Target::lane).collect();
-        let mut targets = targets.into_iter().peekable();
-        while targets.peek().is_some() {
-            let chunk: Vec<Target> = targets.by_ref().take(SEAL_AT_ONCE).collect();
-            let sealed = seal::seal(&plan, chunk, Arc::clone(&self.browsers)).await;
-            self.note_unsealed(&sealed.failed, report).await?;
-            let mut rows = sealed.rows;
-            let staged = self.store.stage(OUTBOX_ROWS, &mut rows, plan.now).await;
-            self.enqueue(staged, &rows).await?;
+        let mut targets = targets.into_iter();
+        let mut next = self.seal_some(&plan, &mut targets).await;
+        while let Some(sealed) = next {
+            let staged = self.stage(&plan, sealed, report);
+            let (staged, following) = join(staged, self.seal_some(&plan, &mut targets)).await;
+            staged?;
+            next = following;
         }
         let published = self.store.publish(plan.notification_id, plan.now).await?;
         let lanes = lanes
@@ -193,6 +193,21 @@ impl FanOut {
         report.merge(&met);
         self.waiting.notify_one();
         Ok(())
+    }
+
+    async fn seal_some(&self, plan: &Plan, targets: &mut impl Iterator<Item = Target>) -> Option<Sealed> {
+        let chunk: Vec<Target> = targets.take(SEAL_AT_ONCE).collect();
+        if chunk.is_empty() {
+            return None;
+        }
+        Some(seal::seal(plan, chunk, Arc::clone(&self.browsers)).await)
+    }
+
+    async fn stage(&self, plan: &Plan, sealed: Sealed, report: &mut Report) -> Result<(), FanOutError> {
+        self.note_unsealed(&sealed.failed, report).await?;
+        let mut rows = sealed.rows;
+        let staged = self.store.stage(OUTBOX_ROWS, &mut rows, plan.now).await;
+        self.enqueue(staged, &rows).await
     }
 
     /// Logs it where the outbox had no room.

@@ -22,6 +22,7 @@ mod subscriptions;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod used;
 
 use sqlx::{Any, AnyPool, Transaction};
 use uuid::Uuid;
@@ -34,6 +35,7 @@ pub use self::{
     outbox::{Channel, Claim, Lane, OUTBOX_ROWS, OutboxCounts, OutboxRow, Settled, Taken},
     relays::{RelayRow, RelayState},
     subscriptions::{NewSubscription, Subscription},
+    used::Used,
 };
 use crate::user::User;
 

@@ -2,6 +2,7 @@
 
 use std::iter::zip;
 
+use futures_util::future::join_all;
 use tracing::error;
 use uuid::Uuid;
 
@@ -20,6 +21,9 @@ use crate::{
 pub(super) const LEASE_SECONDS: u64 = 300;
 /// Rows of a relay that are taken at once: a batch.
 pub(super) const CLAIM_RELAY: usize = 500;
+/// Batches of a lane at the same time: while one is at the relay, another is read or settled. A relay gives a batch 64 of
+/// an instance's 256 pushes at once; half is left for what else there is to tell.
+const BATCHES_AT_ONCE: usize = 2;
 /// Rows of browsers that are taken at once, at most ...
 const CLAIM_WEB: usize = 256;
 /// ... and one after another, at up to 15 s each: done within the lease.
@@ -28,12 +32,21 @@ const TURNS_WEB: usize = 16;
 impl FanOut {
     /// Sends what is due in a lane, or of one notification in it, until there is no more or the lane has to wait.
     pub(super) async fn drain(&self, lane: &Lane, notification_id: Option<Uuid>) -> Report {
-        let mut report = Report::new(notification_id.unwrap_or_default());
-        let limit = match lane {
-            Lane::Relay(_) => CLAIM_RELAY,
-            Lane::Web => self.claim_web(),
+        let (limit, at_once) = match lane {
+            Lane::Relay(_) => (CLAIM_RELAY, BATCHES_AT_ONCE),
+            Lane::Web => (self.claim_web(), 1),
         };
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let turns = (0..at_once).map(|_| self.drain_by_turns(lane, notification_id, limit));
+        let mut report = Report::new(notification_id.unwrap_or_default());
+        for delivered in join_all(turns).await {
+            report.merge(&delivered);
+        }
+        report
+    }
+
+    async fn drain_by_turns(&self, lane: &Lane, notification_id: Option<Uuid>, limit: u32) -> Report {
+        let mut report = Report::new(notification_id.unwrap_or_default());
         while !self.is_stopping() {
             let now = self.clock.seconds();
             if self.pauses.until(lane, now).is_some() {

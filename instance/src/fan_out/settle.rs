@@ -11,7 +11,7 @@ use super::{
     verdict::{Action, Verdict},
 };
 use crate::{
-    store::{Channel, Claim, LogEntry, OutboxRow, Outcome, Settled, StoreError},
+    store::{Channel, Claim, LogEntry, OutboxRow, Outcome, Settled, StoreError, Used},
     user::User,
 };
 
@@ -25,13 +25,14 @@ impl FanOut {
             let (outcome, reason) = self.carry_out(row, verdict, has_room, &mut settling).await;
             settling.note(row, outcome, reason, now);
         }
-        if let Err(error) = self.store.settle(&settling.settled, &settling.log).await {
+        let used = Used {
+            devices: &settling.devices,
+            browsers: &settling.browsers,
+            at: now,
+        };
+        let settled = self.store.settle_used(&settling.settled, &settling.log, &used);
+        if let Err(error) = settled.await {
             error!(%error, "what became of pushes could not be kept, they are sent again");
-        }
-        let used = self.store.devices_used(&settling.devices, now).await;
-        let used = used.and(self.store.subscriptions_used(&settling.browsers, now).await);
-        if let Err(error) = used {
-            warn!(%error, "the times of last use could not be kept");
         }
         if settling.waits {
             self.waiting.notify_one();

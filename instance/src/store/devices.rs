@@ -9,15 +9,13 @@ use sqlx::any::AnyRow;
 use uuid::Uuid;
 
 use super::{
-    Registered, Store, StoreError,
-    dialect::Dialect,
-    outbox,
+    Registered, Store, StoreError, outbox,
     row::{self, Unreadable},
-    sql::{CHUNK, integer, statement, tuples},
+    sql::integer,
 };
 use crate::{entropy, user::User};
 
-const TABLE: &str = "push_device_tokens";
+pub(super) const TABLE: &str = "push_device_tokens";
 
 pub(super) const COUNT_OTHERS: &str =
     "SELECT COUNT(*) FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2 AND device_token <> $3";
@@ -159,38 +157,6 @@ impl Store {
             .await?;
         Ok(pruned.rows_affected() > 0)
     }
-
-    /// Notes deliveries, given the id and `created_at` of each device as it was read.
-    pub async fn devices_used(&self, used: &[(Uuid, u64)], now: u64) -> Result<(), StoreError> {
-        self.used(TABLE, used, now).await
-    }
-
-    pub(super) async fn used(
-        &self,
-        table: &'static str,
-        used: &[(Uuid, u64)],
-        now: u64,
-    ) -> Result<(), StoreError> {
-        for chunk in used.chunks(CHUNK) {
-            let update = statement(note_use(self.dialect, table, chunk.len()));
-            let mut update = sqlx::query(update).bind(integer(now));
-            for (id, created_at) in chunk {
-                update = update.bind(id.to_string()).bind(integer(*created_at));
-            }
-            update.execute(&self.pool).await?;
-        }
-        Ok(())
-    }
-}
-
-/// Whoever has a row locked is noting the same, or is replacing it.
-pub(super) fn note_use(dialect: Dialect, table: &str, rows: usize) -> String {
-    let lock = dialect.skip_locked_of(table);
-    let (now, used) = (tuples(dialect, 0, 1, 1), tuples(dialect, 1, rows, 2));
-    format!(
-        "UPDATE {table} SET last_used_at = {now} WHERE id IN (SELECT {table}.id FROM {table} \
-         JOIN (VALUES {used}) AS used ON id = used.column1 AND created_at = used.column2{lock})"
-    )
 }
 
 fn device(row: &AnyRow) -> Result<Device, Unreadable> {

@@ -29,10 +29,11 @@ use self::columns::{COLUMNS, WIDTH, bind, read};
 pub(super) use self::drops::{drop_target, drop_unless, drop_user};
 pub use self::lanes::{Lane, Taken};
 use super::{
-    LogEntry, Outcome, Store, StoreError, delivery_log,
+    LogEntry, Outcome, Store, StoreError, Used, delivery_log,
     dialect::Dialect,
     row,
     sql::{CHUNK, integer, statement, tuples},
+    used,
 };
 use crate::user::User;
 
@@ -230,6 +231,16 @@ impl Store {
 
     /// Ends attempts and logs them, in one transaction.
     pub async fn settle(&self, settled: &[(Claim, Settled)], log: &[LogEntry]) -> Result<(), StoreError> {
+        self.settle_used(settled, log, &Used::default()).await
+    }
+
+    /// [`Store::settle`], and notes which devices and browsers have been told, in the same transaction.
+    pub async fn settle_used(
+        &self,
+        settled: &[(Claim, Settled)],
+        log: &[LogEntry],
+        used: &Used<'_>,
+    ) -> Result<(), StoreError> {
         let mut settled = settled.to_vec();
         settled.sort_unstable_by_key(|(claim, _)| claim.id);
         let mut transaction = self.begin().await?;
@@ -237,6 +248,7 @@ impl Store {
             settle_chunk(self.dialect, &mut transaction, chunk).await?;
         }
         delivery_log::insert(self.dialect, &mut transaction, log).await?;
+        used::note(self.dialect, &mut transaction, used).await?;
         Ok(transaction.commit().await?)
     }
 

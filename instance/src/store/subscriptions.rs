@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{entropy, user::User};
 
-const TABLE: &str = "push_subscriptions";
+pub(super) const TABLE: &str = "push_subscriptions";
 
 pub(super) const COUNT_OTHERS: &str =
     "SELECT COUNT(*) FROM push_subscriptions WHERE tenant_id = $1 AND user_id = $2 AND endpoint <> $3";
@@ -135,11 +135,6 @@ impl Store {
             .execute(&self.pool)
             .await?;
         Ok(pruned.rows_affected() > 0)
-    }
-
-    /// Notes deliveries, given the id and `created_at` of each browser as it was read.
-    pub async fn subscriptions_used(&self, used: &[(Uuid, u64)], now: u64) -> Result<(), StoreError> {
-        self.used(TABLE, used, now).await
     }
 }
 

@@ -10,7 +10,7 @@ use sovereign_relay_protocol::{
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::{Channel, Device, NewDevice, NewSubscription, OutboxRow, Registered, Store};
+use super::{Channel, Device, NewDevice, NewSubscription, OutboxRow, Registered, Store, Used};
 use crate::{entropy, user::User};
 
 /// A relay's address.
@@ -49,6 +49,16 @@ pub(crate) async fn registered(store: &Store, device: &NewDevice, now: u64) -> D
     };
     let devices = store.devices_of(&device.user).await.unwrap();
     devices.into_iter().find(|device| device.id == id).unwrap()
+}
+
+/// As after deliveries to these devices.
+pub(crate) async fn told(store: &Store, devices: &[(Uuid, u64)], at: u64) {
+    let used = Used {
+        devices,
+        at,
+        ..Used::default()
+    };
+    store.settle_used(&[], &[], &used).await.unwrap();
 }
 
 /// A device of `user` with this token.

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::kit::{DEVICES, Host, RELAY, START, iphone, public_key};
-use crate::{routes::RegistrationLimits, user::User};
+use crate::{routes::RegistrationLimits, store::testing::told, user::User};
 
 fn ids(devices: &[Value]) -> Vec<&str> {
     devices
@@ -164,10 +164,7 @@ async fn one_device_too_many_takes_the_place_of_the_one_unused_longest() {
     host.register("bob", DEVICES, &iphone(10)).await;
     let ann = User::new("ann");
     let first = host.store.devices_of(&ann).await.unwrap().remove(0);
-    host.store
-        .devices_used(&[(first.id, first.created_at)], host.now())
-        .await
-        .unwrap();
+    told(&host.store, &[(first.id, first.created_at)], host.now()).await;
     host.pass_seconds(10);
     host.register("ann", DEVICES, &iphone(4)).await;
     let devices = host.store.devices_of(&ann).await.unwrap();

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{
     store::{
         Registered,
-        testing::{Place, new_device, registered, waiting},
+        testing::{Place, new_device, registered, told, waiting},
     },
     user::User,
 };
@@ -50,7 +50,7 @@ async fn a_device_is_read_as_it_was_registered(Place { store, .. }: Place) {
 async fn a_token_moves_to_the_user_and_key_that_registered_it_last(Place { store, .. }: Place) {
     let (ann, ben) = (User::new("ann"), User::new("ben"));
     let old = registered(&store, &new_device(&ann, "token"), 100).await;
-    store.devices_used(&[(old.id, 100)], 150).await.unwrap();
+    told(&store, &[(old.id, 100)], 150).await;
     let mut new = new_device(&ben, "token");
     new.public_key = "another key".to_owned();
     new.relay_url = "https://another.example".to_owned();
@@ -171,8 +171,8 @@ async fn use_is_noted_of_the_registration_that_was_read(Place { store, .. }: Pla
         used.push((device.id, device.created_at));
     }
     used[1].1 += 1;
-    store.devices_used(&used, 500).await.unwrap();
-    store.devices_used(&[], 600).await.unwrap();
+    told(&store, &used, 500).await;
+    told(&store, &[], 600).await;
     let devices = store.devices_of(&ann).await.unwrap();
     let at: Vec<_> = devices.iter().map(|device| device.last_used_at).collect();
     assert_eq!(at, [Some(500), None, Some(500)]);

@@ -6,7 +6,7 @@ use crate::store::{
     devices,
     dialect::Dialect::Sqlite,
     outbox::{lanes::DUE_LANES, sql},
-    subscriptions,
+    subscriptions, used,
 };
 
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn no_statement_of_a_fan_out_or_of_the_worker_reads_a_whole_table() {
         (devices::COUNT_OTHERS.to_owned(), "push_device_tokens_of_user"),
         (devices::PRUNE.to_owned(), "autoindex_push_device_tokens"),
         (
-            devices::note_use(Sqlite, "push_device_tokens", 3),
+            used::note_use(Sqlite, "push_device_tokens", 3),
             "autoindex_push_device_tokens",
         ),
         (subscriptions::OF_USER.to_owned(), "push_subscriptions_of_user"),

@@ -2,7 +2,7 @@
 
 use crate::{
     store::{
-        Channel, OutboxRow, Registered, Store, Subscription,
+        Channel, OutboxRow, Registered, Store, Subscription, Used,
         testing::{Place, new_device, new_subscription, registered, waiting},
     },
     user::User,
@@ -97,7 +97,12 @@ async fn a_browser_is_pruned_only_as_it_was_read(Place { store, .. }: Place) {
 async fn use_of_a_browser_is_noted(Place { store, .. }: Place) {
     let ann = User::new("ann");
     let browser = subscribed(&store, &ann, "endpoint", 100).await;
-    store.subscriptions_used(&[(browser.id, 100)], 300).await.unwrap();
+    let used = Used {
+        browsers: &[(browser.id, 100)],
+        at: 300,
+        ..Used::default()
+    };
+    store.settle_used(&[], &[], &used).await.unwrap();
     let read = store.subscriptions_of(&ann).await.unwrap();
     assert_eq!(read[0].last_used_at, Some(300));
 }
