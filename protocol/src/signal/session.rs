@@ -27,6 +27,7 @@ pub enum EndToEnd {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SessionBody {
     /// How long the session lives: 30 to 600 s, 120 by default.
+    #[cfg_attr(feature = "openapi", schema(minimum = 30, maximum = 600, default = 120))]
     pub ttl_seconds: Option<u32>,
     /// Whether its peers are given TURN credentials. Off by default.
     pub turn: Option<bool>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use sovereign_relay_protocol::{error::ErrorCode, push::PushBody};
+use sovereign_relay_protocol::{error::ErrorCode, limits, push::PushBody};
 
 use super::kit::{Relay, Request, message};
 
@@ -109,6 +109,24 @@ async fn every_error_code_and_every_reference_is_defined() {
         let name = reference.strip_prefix("#/components/schemas/").unwrap();
         assert!(schemas.get(name).is_some(), "{reference}");
     }
+}
+
+#[actix_web::test]
+async fn the_lifetimes_that_are_taken_are_documented_as_they_are() {
+    let relay = Relay::start().await;
+    let document = document(&relay).await;
+    let bounds = |schema: &str| {
+        let field = &document["components"]["schemas"][schema]["properties"]["ttlSeconds"];
+        [&field["minimum"], &field["maximum"], &field["default"]].map(|bound| bound.as_u64().unwrap())
+    };
+    let session = [
+        limits::SESSION_SECONDS_MIN,
+        limits::SESSION_SECONDS_MAX,
+        limits::SESSION_SECONDS,
+    ];
+    assert_eq!(bounds("SessionBody"), session.map(u64::from));
+    let push = [0, limits::TTL_SECONDS, limits::TTL_SECONDS];
+    assert_eq!(bounds("PushRequest"), push.map(u64::from));
 }
 
 fn references(value: &Value) -> Vec<&str> {
