@@ -49,6 +49,7 @@ impl RunningRelay {
         let config = match loaded {
             Ok(config) => config,
             Err(error) => {
+                count_reload("refused");
                 return error!(%error, "the configuration can't be read, everything stays as it was");
             }
         };
@@ -57,6 +58,7 @@ impl RunningRelay {
         self.signal.reload(&config);
         let changes = self.texts.take_over(&config.texts);
         let (taken_over, need_restart) = (changes.taken_over.join(", "), changes.need_restart.join(", "));
+        count_reload(if all_taken { "applied" } else { "partly" });
         if all_taken {
             info!(taken_over, need_restart, "configuration reloaded");
         } else {
@@ -105,6 +107,10 @@ impl RunningRelay {
             released(store).await;
         }
     }
+}
+
+fn count_reload(result: &'static str) {
+    metrics::counter!("relay_reloads_total", "result" => result).increment(1);
 }
 
 /// Waits until nothing but us holds the store, then closes it: when a stop is over, the data directory is free.

@@ -18,6 +18,16 @@ use crate::support::{
     world::World,
 };
 
+/// How many were applied, partly applied and refused.
+async fn reloads(relay: &Relay) -> [u64; 3] {
+    let scraped = relay.metrics().await;
+    ["applied", "partly", "refused"].map(|result| {
+        let name = format!("relay_reloads_total{{result=\"{result}\"}} ");
+        let line = scraped.lines().find_map(|line| line.strip_prefix(&name));
+        line.expect("counted from 0").parse().unwrap()
+    })
+}
+
 /// What the operator changes: an APNs key, and further lines.
 fn write_config(path: &Path, key: &ApnsKey, more: &str) {
     let text = format!(
@@ -147,6 +157,7 @@ async fn a_file_that_makes_no_sense_and_a_key_that_is_none_change_nothing_and_ar
     relay.hang_up();
     logs(&relay, "RELAY_PUSH_DEADLINE").await;
     still_pushes().await;
+    assert_eq!(reloads(&relay).await, [0, 0, 1], "applied, partly, refused");
     let mut broken: Value = serde_json::from_str(&account).unwrap();
     broken["private_key"] = json!("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n");
     let limit = "relay_pushes_per_minute = 700\n";
@@ -160,6 +171,7 @@ async fn a_file_that_makes_no_sense_and_a_key_that_is_none_change_nothing_and_ar
     logs(&relay, "default limit reloaded").await;
     logs(&relay, "\"taken_over\":\"RELAY_PUSHES_PER_MINUTE\"").await;
     assert_eq!(per_minute(&relay).await, 700);
+    assert_eq!(reloads(&relay).await, [1, 0, 2], "applied, partly, refused");
     assert!(
         !relay.log().contains("credentials reloaded"),
         "they are as before"
