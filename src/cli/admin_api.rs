@@ -19,9 +19,14 @@ use crate::{
     store::embedded::read_admin_token,
 };
 
+/// The setting that says where the admin listener is.
+const ADDRESS: &str = "RELAY_ADMIN_LISTEN";
+
 /// One relay's admin API.
 pub(crate) struct AdminApi {
     client: Client,
+    /// Where the admin listener is.
+    listener: SocketAddr,
     base: String,
     token: Redacted,
 }
@@ -35,9 +40,11 @@ impl AdminApi {
             Some(token) => token,
             None => read_token(&Storage::load(&sources, &Tls::default())?)?,
         };
+        let listener = reachable(admin.listen);
         Ok(Self {
             client: client()?,
-            base: format!("http://{}/admin/v1", reachable(admin.listen)),
+            listener,
+            base: format!("http://{listener}/admin/v1"),
             token,
         })
     }
@@ -68,7 +75,7 @@ impl AdminApi {
             .await?
             .text()
             .await
-            .map_err(|error| unreachable(&error))
+            .map_err(|error| unreachable(&error, self.listener, ADDRESS))
     }
 
     /// PUT of JSON text, answered as `T`.
@@ -86,7 +93,7 @@ impl AdminApi {
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, CommandError> {
         let sent = request.bearer_auth(self.token.expose()).send().await;
-        let response = sent.map_err(|error| unreachable(&error))?;
+        let response = sent.map_err(|error| unreachable(&error, self.listener, ADDRESS))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -116,12 +123,15 @@ pub(crate) fn reachable(listen: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listen.port())
 }
 
-/// One line: nothing answered, or not in HTTP.
-pub(crate) fn unreachable(error: &reqwest::Error) -> CommandError {
-    let cause = std::error::Error::source(error)
-        .map(|cause| format!(": {cause}"))
-        .unwrap_or_default();
-    CommandError::unreachable(format!("the relay was not reached: {error}{cause}"))
+/// One line: nothing answered, or not in HTTP. `setting`: what says where it was looked for.
+pub(crate) fn unreachable(error: &reqwest::Error, listener: SocketAddr, setting: &str) -> CommandError {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    CommandError::unreachable(format!(
+        "the relay was not reached at {listener}: {cause}; is it running, and is {setting} the same here as there?"
+    ))
 }
 
 fn read_token(storage: &Storage) -> Result<Redacted, CommandError> {
@@ -149,7 +159,14 @@ struct ErrorBody {
 
 fn refusal(status: StatusCode, body: Option<ErrorBody>) -> CommandError {
     let said = body.map(|body| format!("{} ({})", body.message, body.error));
-    CommandError::refused(said.unwrap_or_else(|| format!("the relay answered {status}")))
+    let said = said.unwrap_or_else(|| format!("the relay answered {status}"));
+    if status != StatusCode::UNAUTHORIZED {
+        return CommandError::refused(said);
+    }
+    CommandError::refused(format!(
+        "{said}; the token is RELAY_ADMIN_TOKEN where that is set, else of the file admin-token in RELAY_DATA_DIR: both \
+         have to be the relay's own"
+    ))
 }
 
 async fn parse<T: DeserializeOwned>(response: Response) -> Result<T, CommandError> {

@@ -8,7 +8,9 @@ use std::{
 
 use clap::Parser as _;
 
-use super::reachable;
+use reqwest::StatusCode;
+
+use super::{ADDRESS, ErrorBody, reachable, refusal, unreachable};
 use crate::cli::{Cli, exit::Exit};
 
 const INSTANCE: &str = "6f1c2f0e-6f1c-4f0e-8f1c-6f1c2f0e6f1c";
@@ -148,6 +150,39 @@ fn a_refusal_ends_with_code_4_an_absent_relay_with_3_a_strange_answer_with_1() {
     let (address, asked) = answer_once("200 OK", "<html>");
     assert_eq!(run(&["instances", "show", INSTANCE], address), Exit::Failed);
     asked.join().unwrap();
+}
+
+#[tokio::test]
+async fn who_is_not_reached_hears_which_address_was_tried_and_which_setting_names_it() {
+    let address = nobody();
+    let sent = super::client().unwrap().get(format!("http://{address}/")).send();
+    let said = unreachable(&sent.await.unwrap_err(), address, ADDRESS).to_string();
+    assert!(
+        said.contains(&address.to_string()) && said.contains("RELAY_ADMIN_LISTEN"),
+        "{said}"
+    );
+    assert!(said.contains("refused") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn a_refused_token_is_told_with_the_settings_it_comes_from_and_no_other_refusal_is() {
+    let body = || {
+        Some(ErrorBody {
+            error: "unauthorized".to_owned(),
+            message: "the token is wrong".to_owned(),
+        })
+    };
+    let said = |status| refusal(status, body()).to_string();
+    let token = said(StatusCode::UNAUTHORIZED);
+    for part in [
+        "the token is wrong",
+        "RELAY_ADMIN_TOKEN",
+        "RELAY_DATA_DIR",
+        "admin-token",
+    ] {
+        assert!(token.contains(part), "{part} in {token}");
+    }
+    assert!(!said(StatusCode::NOT_FOUND).contains("RELAY_"));
 }
 
 #[test]
