@@ -165,13 +165,15 @@ impl Follower {
         for instance in learned.ended {
             self.services.signaling.end_instance(instance).await;
         }
+        let revocations = learned.lacking.len();
         self.services.authority.write_back(learned.lacking).await?;
         let epoch = fresh_epoch(&self.services);
         let restored = self.records.read_words(&epoch).await?;
-        if restored > 0 {
+        if revocations + restored > 0 {
             warn!(
-                restored,
-                "redis was emptied: suspensions and limits known here are written back"
+                revocations,
+                suspensions_and_limits = restored,
+                "redis lost data: what is known here is written back; lost are the records, invites and sessions that it held"
             );
         }
         self.registry.refresh_all();

@@ -57,13 +57,7 @@ impl Authority {
         if lacking.is_empty() {
             return Ok(());
         }
-        let entries = lacking.len();
-        self.store.join_revocations(lacking, false).await?;
-        tracing::warn!(
-            entries,
-            "the store lacked revocations known here, they are written back"
-        );
-        Ok(())
+        self.store.join_revocations(lacking, false).await
     }
 
     /// An entry under secrets of which none is configured here says nothing of any key that could be valid, and may
