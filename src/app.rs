@@ -52,7 +52,12 @@ use crate::{
     config::{Config, ConfigError},
     descriptors,
     entropy::SystemEntropy,
-    http::{Tuning, capabilities::is_configured, health::Facts, services::Services},
+    http::{
+        Tuning,
+        capabilities::is_configured,
+        health::{Facts, Told},
+        services::Services,
+    },
     limit::{AddressLimits, BodyBudget},
     shutdown::{Lifecycle, Phase, ReloadSignal, StopSignals},
     store::embedded::OpenError,
@@ -247,6 +252,7 @@ fn services(
         titles: config.apns.titles.clone(),
         lifecycle: lifecycle.clone(),
         facts: facts(records, push, signal),
+        told: Told::default(),
         trusted_proxies: config.proxies.trusted.clone(),
         body_time: ports.tuning.body_time,
     }

@@ -28,7 +28,7 @@ use sovereign_relay_protocol::{
     id::{InstanceId, RequestId},
     push::{PushAnswer, PushResult, Reason},
 };
-use tracing::{Instrument, info, info_span};
+use tracing::{Instrument, debug, info, info_span};
 
 use crate::{
     http::{error::ApiError, unread::Receiver},
@@ -38,6 +38,8 @@ use crate::{
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The route of a request that no route has.
 const NO_ROUTE: &str = "none";
+/// What balancers ask each second. Their good answers are logged at debug, lest they hide the others.
+const PROBES: [&str; 3] = ["/readyz", "/livez", "/api/health"];
 
 /// What the middleware needs of the relay.
 #[derive(Clone)]
@@ -206,18 +208,28 @@ impl AccessLine {
         let duration = self.observer.clock.now().mono.saturating_sub(self.began);
         let (result, reason) = self.notes.outcome.get().unzip();
         let reason = reason.flatten();
-        info!(
-            listener = self.observer.listener,
-            method = self.method,
-            route = self.route,
-            status,
-            duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-            instance = self.notes.instance.get().map(tracing::field::display),
-            error = code.map(ErrorCode::as_str),
-            result = result.map(PushResult::as_str),
-            reason = reason.map(Reason::as_str),
-            "request answered"
-        );
+        // The level of a line is fixed where it stands.
+        macro_rules! line {
+            ($level:ident) => {
+                $level!(
+                    listener = self.observer.listener,
+                    method = self.method,
+                    route = self.route,
+                    status,
+                    duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+                    instance = self.notes.instance.get().map(tracing::field::display),
+                    error = code.map(ErrorCode::as_str),
+                    result = result.map(PushResult::as_str),
+                    reason = reason.map(Reason::as_str),
+                    "request answered"
+                )
+            };
+        }
+        if PROBES.contains(&self.route.as_str()) && status < 400 {
+            line!(debug);
+        } else {
+            line!(info);
+        }
         self.measure(status, duration);
     }
 

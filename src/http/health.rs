@@ -1,11 +1,16 @@
 //! `GET /api/health` and `/livez` (the process answers), `GET /readyz` (it should get traffic).
 //!
 //! `/readyz` is 503 only while the relay starts, stops, or can serve nobody: anything milder would take every
-//! replica out of a load balancer at once for a fault that they share.
+//! replica out of a load balancer at once for a fault that they share. Who asks it each second fills no log: an answer
+//! that differs from the one before is told, once.
+
+use std::sync::Arc;
 
 use actix_web::{HttpResponse, web::Data};
+use arc_swap::ArcSwapOption;
 use serde::Serialize;
 use sovereign_relay_protocol::error::ErrorCode;
+use tracing::{info, warn};
 use utoipa::ToSchema;
 
 use crate::{
@@ -117,7 +122,7 @@ fn missing(facts: &Facts) -> Vec<String> {
 
 fn troubles(facts: &Facts) -> Vec<String> {
     let store = (!facts.store_works)
-        .then(|| "the store can't be used: nothing can be enrolled or revoked".to_owned());
+        .then(|| "the store takes no writes: nothing can be enrolled, and nothing revoked unless it is a full redis".to_owned());
     let redis = facts
         .redis_is_away
         .then(|| "redis can't be used: no session can be made, and no message is stored".to_owned());
@@ -129,6 +134,28 @@ fn troubles(facts: &Facts) -> Vec<String> {
         .map(|name| format!("provider {name} does not answer"));
     let own = store.into_iter().chain(redis).chain(platform);
     own.chain(providers).collect()
+}
+
+/// The last answer of `/readyz`. None yet counts as `ready`.
+#[derive(Default)]
+pub struct Told(ArcSwapOption<(Status, Vec<String>)>);
+
+impl Told {
+    fn tell(&self, readiness: &Readiness) {
+        let (status, reasons) = (readiness.status, &readiness.reasons);
+        let is_same = |told: &(Status, Vec<String>)| told.0 == status && told.1 == *reasons;
+        if self.0.load().as_deref().map_or(status == Status::Ready, is_same) {
+            return;
+        }
+        self.0.store(Some(Arc::new((status, reasons.clone()))));
+        let reasons = reasons.join("; ");
+        match status {
+            Status::Ready => info!("the relay is ready again"),
+            Status::Starting | Status::Draining => info!(reasons, "the relay is not ready"),
+            Status::Degraded => warn!(reasons, "the relay is degraded"),
+            Status::Unavailable => warn!(reasons, "the relay can serve nobody"),
+        }
+    }
 }
 
 /// Whether the process answers
@@ -165,6 +192,7 @@ pub(crate) async fn api_health() -> HttpResponse {
 )]
 pub(crate) async fn readyz(services: Data<Services>) -> HttpResponse {
     let readiness = Readiness::judge(services.lifecycle.phase(), &(services.facts)());
+    services.told.tell(&readiness);
     let mut response = match readiness.status.code() {
         None => HttpResponse::Ok(),
         Some(code) => ApiError::new(code, "").head(),

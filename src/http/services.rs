@@ -23,7 +23,7 @@ use crate::{
             body::{self, Body},
             caller::KeyHolder,
         },
-        health::Facts,
+        health::{Facts, Told},
     },
     limit::{
         AddressLimits, BodyBudget,
@@ -70,6 +70,8 @@ pub struct Services {
     pub lifecycle: Lifecycle,
     /// What `/readyz` judges, asked each time.
     pub facts: Box<dyn Fn() -> Facts + Send + Sync>,
+    /// What `/readyz` said last.
+    pub told: Told,
     /// Peers whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// How long a body may take.

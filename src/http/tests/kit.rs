@@ -38,7 +38,7 @@ use crate::{
     entropy::SystemEntropy,
     http::{
         self, ListenerLimits,
-        health::Facts,
+        health::{Facts, Told},
         services::{Pushes, Services},
     },
     limit::{AddressLimits, BodyBounds, BodyBudget, Permits},
@@ -323,6 +323,7 @@ async fn services(
             store_works: true,
             ..Facts::default()
         }),
+        told: Told::default(),
         trusted_proxies: setup.trusted.iter().map(|net| net.parse().unwrap()).collect(),
         body_time: setup.body_time,
     }

@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::kit::{Relay, message};
-use crate::http::{context, observer, routes};
+use crate::{
+    http::{context, observer, routes},
+    shutdown::Phase,
+};
 
 /// Planted wherever content goes in; no line may have it.
 const MARK: &str = "planted-content-mark";
@@ -114,6 +117,32 @@ async fn one_line_a_request_names_route_status_instance_and_outcome() {
     assert_eq!(line["instance"].as_str().unwrap().len(), 36);
     assert_eq!(line["span"]["request_id"], "trace-7");
     assert!(line["duration_ms"].is_u64());
+}
+
+#[actix_web::test]
+async fn probes_are_logged_at_debug_and_a_change_of_readiness_once() {
+    let relay = Relay::start().await;
+    let probes = ["/readyz", "/livez", "/api/health"].map(|path| TestRequest::get().uri(path));
+    let log = logged(&relay, probes.into()).await;
+    let lines = log.lines("request answered");
+    assert_eq!(lines.len(), 3);
+    assert!(lines.iter().all(|line| line["level"] == "DEBUG"), "{lines:?}");
+    assert_eq!(
+        log.text().matches("the relay is").count(),
+        0,
+        "it was ready before"
+    );
+    relay.services.lifecycle.advance(Phase::Draining);
+    let log = logged(&relay, [(); 2].map(|()| TestRequest::get().uri("/readyz")).into()).await;
+    let levels: Vec<_> = log
+        .lines("request answered")
+        .iter()
+        .map(|line| line["level"].clone())
+        .collect();
+    assert_eq!(levels, ["INFO", "INFO"], "refusals");
+    let told = log.lines("the relay is not ready");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["reasons"], "the relay is stopping");
 }
 
 #[actix_web::test]
