@@ -172,13 +172,18 @@ impl FanOut {
         let lanes: BTreeSet<Lane> = targets.iter().map(Target::lane).collect();
         let mut targets = targets.into_iter();
         let mut next = self.seal_some(&plan, &mut targets).await;
+        let mut all_staged = 0;
         while let Some(sealed) = next {
+            all_staged += sealed.rows.len();
             let staged = self.stage(&plan, sealed, report);
             let (staged, following) = join(staged, self.seal_some(&plan, &mut targets)).await;
             staged?;
             next = following;
         }
         let published = self.store.publish(plan.notification_id, plan.now).await?;
+        let published = usize::try_from(published).unwrap_or(0);
+        // Their devices have gone meanwhile, or it took so long that the worker took it for dead.
+        report.dropped += all_staged.saturating_sub(published);
         let lanes = lanes
             .iter()
             .map(|lane| self.drain(lane, Some(plan.notification_id)));
@@ -187,9 +192,7 @@ impl FanOut {
             met.merge(&delivered);
         }
         // The rest is in the outbox, or in another process's hands.
-        met.waiting += usize::try_from(published)
-            .unwrap_or(0)
-            .saturating_sub(met.targets());
+        met.waiting += published.saturating_sub(met.targets());
         report.merge(&met);
         self.waiting.notify_one();
         Ok(())

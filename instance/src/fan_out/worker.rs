@@ -117,9 +117,15 @@ impl FanOut {
     }
 
     async fn drop_old(&self, now: u64) -> Result<(), StoreError> {
-        let staged = self.store.drop_staged(now.saturating_sub(STAGED_SECONDS)).await?;
-        if staged > 0 {
-            warn!(rows = staged, "a fan-out that was never finished is dropped");
+        let begun_before = now.saturating_sub(STAGED_SECONDS);
+        loop {
+            let staged = self.store.drop_staged(begun_before, now, DROP_AT_ONCE).await?;
+            if staged > 0 {
+                warn!(rows = staged, "a fan-out that was never finished is dropped");
+            }
+            if staged < u64::from(DROP_AT_ONCE) {
+                break;
+            }
         }
         loop {
             let dropped = self.store.drop_expired(now, DROP_AT_ONCE).await?;

@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::{
     Channel, OutboxRow, Settled, Store, StoreError, TABLE,
     columns::{COLUMNS, read},
-    sql::IS_MEANT,
+    sql::{self as statements, IS_MEANT},
 };
 use crate::store::{
-    LogEntry, Outcome,
+    LogEntry, Outcome, delivery_log,
     row::{self, Unreadable},
     sql::{integer, statement},
 };
@@ -96,14 +96,21 @@ impl Store {
         Ok(published.rows_affected())
     }
 
-    /// Removes what was staged before then and never published: whoever did it died, and its caller was told nothing.
-    pub async fn drop_staged(&self, before: u64) -> Result<u64, StoreError> {
-        let dropped = sqlx::query("DELETE FROM push_outbox WHERE leased_until = $1 AND next_attempt_at < $2")
+    /// Removes up to `limit` rows that were staged before then and never published, and logs them: whoever did it died,
+    /// and its caller was told nothing.
+    pub async fn drop_staged(&self, before: u64, now: u64, limit: u32) -> Result<u64, StoreError> {
+        let mut transaction = self.begin().await?;
+        let rows = sqlx::query(statement(statements::drop_staged(self.dialect)))
             .bind(STAGED)
             .bind(integer(before))
-            .execute(&self.pool)
+            .bind(i64::from(limit))
+            .fetch_all(&mut *transaction)
             .await?;
-        Ok(dropped.rows_affected())
+        let entry = |row| LogEntry::of(row, Outcome::Dropped, "not_finished".into(), now);
+        let log: Vec<_> = row::readable(TABLE, &rows, read).iter().map(entry).collect();
+        delivery_log::insert(self.dialect, &mut transaction, &log).await?;
+        transaction.commit().await?;
+        Ok(rows.len() as u64)
     }
 
     /// The lanes in which something is due.

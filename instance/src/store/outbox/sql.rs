@@ -43,6 +43,16 @@ pub(in crate::store) fn drop_expired(dialect: Dialect) -> String {
     )
 }
 
+/// `$1` staged, `$2` before, `$3` limit.
+pub(in crate::store) fn drop_staged(dialect: Dialect) -> String {
+    let lock = dialect.skip_locked();
+    format!(
+        "WITH staged AS MATERIALIZED (\
+         SELECT id FROM push_outbox WHERE leased_until = $1 AND next_attempt_at < $2 LIMIT $3{lock}) \
+         DELETE FROM push_outbox WHERE id IN (SELECT id FROM staged) RETURNING {COLUMNS}"
+    )
+}
+
 /// Of each row its id, the end of its lease, when it is due again, and 1 if the attempt is forgotten.
 pub(in crate::store) fn retry(dialect: Dialect, rows: usize) -> String {
     let again = tuples(dialect, 0, rows, 4);

@@ -59,8 +59,14 @@ async fn what_was_staged_and_never_published_goes(place: Place) {
     store.enqueue(&[waiting(&device, 100)]).await.unwrap();
     let mut rows = [of_notification(&device, NOTIFICATION)];
     store.stage(9, &mut rows, 100).await.unwrap();
-    assert_eq!(store.drop_staged(100).await.unwrap(), 0);
-    assert_eq!(store.drop_staged(101).await.unwrap(), 1);
+    assert_eq!(store.drop_staged(100, 150, 9).await.unwrap(), 0);
+    assert_eq!(store.drop_staged(101, 150, 9).await.unwrap(), 1);
+    let log = store.log_of(&device.user, 9).await.unwrap();
+    assert_eq!(log.len(), 1);
+    assert_eq!(
+        (log[0].outcome, log[0].reason.as_str()),
+        (Outcome::Dropped, "not_finished")
+    );
     assert_eq!(store.publish(NOTIFICATION, 150).await.unwrap(), 0);
     assert_eq!(store.outbox_counts(150).await.unwrap().rows, 1);
 }
