@@ -84,6 +84,10 @@ impl Enrollment {
             Phase::Enrolled { current, .. } => Need::Use(current.clone()),
             Phase::Revoked(_) => Need::Stop,
             Phase::Unenrolled if now >= self.next_attempt_at => Need::Enroll,
+            // Nothing is put off for longer: the clock was ahead when this was written.
+            Phase::Unenrolled if self.next_attempt_at > now.saturating_add(LONGEST_ASKED_SECONDS) => {
+                Need::Enroll
+            }
             Phase::Unenrolled => Need::Wait {
                 until: self.next_attempt_at,
             },

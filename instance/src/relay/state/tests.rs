@@ -71,6 +71,12 @@ fn a_failed_enrollment_waits_as_long_as_the_relay_asks_for() {
     assert_eq!(need(Some(3600)), Need::Wait { until: NOW + 3600 });
     let until = NOW + LONGEST_ASKED_SECONDS;
     assert_eq!(need(Some(u64::MAX)), Need::Wait { until }, "but not for ever");
+    let set_back = claimed.failed(NOW, Some(3600), SHORTEST);
+    assert_eq!(
+        set_back.need(NOW - 10 * LONGEST_ASKED_SECONDS),
+        Need::Enroll,
+        "the clock was wrong"
+    );
 }
 
 #[test]
