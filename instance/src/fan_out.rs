@@ -191,8 +191,8 @@ impl FanOut {
         for delivered in join_all(lanes).await {
             met.merge(&delivered);
         }
-        // The rest is in the outbox, or in another process's hands.
-        met.waiting += published.saturating_sub(met.targets());
+        // What is not final is in the outbox, or in another process's hands; of it some may have been tried twice.
+        met.waiting = published.saturating_sub(met.targets() - met.waiting);
         report.merge(&met);
         self.waiting.notify_one();
         Ok(())
