@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_of_bounded_length_whatever_the_relay_says() {
-        let hostile = serde_json::json!({"error": "x", "message": format!("\u{1b}[2Ja\nb{}", "c".repeat(9000))});
+        let hostile =
+            serde_json::json!({"error": "x", "message": format!("\u{1b}[2Ja\nb{}", "c".repeat(9000))});
         let message = refusal(&hostile.to_string(), None, None).message;
         assert!(message.starts_with("[2Jabc"), "{message}");
         assert_eq!(message.len(), MESSAGE_CHARS);

@@ -40,6 +40,9 @@ const CALL_LIMIT: Duration = Duration::from_secs(20);
 /// A batch's messages take turns, each with ten seconds of its own.
 const BATCH_LIMIT: Duration = Duration::from_secs(120);
 
+/// The longest key that a relay may give: servers take 8 KiB of headers at least.
+const KEY_BYTES: usize = 4096;
+
 /// A relay, for calls that need no key.
 #[derive(Clone)]
 pub struct Relay {
@@ -54,9 +57,10 @@ pub struct Instance {
     key: InstanceKey,
 }
 
-/// The secret of an enrolled instance. It prints nothing.
+/// The secret of an enrolled instance. It prints nothing. What a relay gives is taken for one only if a header can
+/// carry it: a key that can't be sent would never be refused, and so never be replaced.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "Redacted")]
 pub struct InstanceKey(Redacted);
 
 /// A new instance.
@@ -108,6 +112,19 @@ impl InstanceKey {
     }
 }
 
+impl TryFrom<Redacted> for InstanceKey {
+    type Error = &'static str;
+
+    fn try_from(key: Redacted) -> Result<Self, Self::Error> {
+        let fits = (1..=KEY_BYTES).contains(&key.len());
+        if fits && key.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
+            Ok(Self(key))
+        } else {
+            Err("not a key that a header can carry")
+        }
+    }
+}
+
 impl Relay {
     /// The relay at `base`, such as `https://relay.example`.
     pub fn new(base: &str, trust: &Trust) -> Result<Self, SetupError> {
@@ -118,7 +135,12 @@ impl Relay {
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
-        let http = reqwest::Client::builder()
+        let mut builder = reqwest::Client::builder();
+        if base.scheme() == "http" {
+            // This machine is reached without anybody's help: a proxy of the environment would read the key.
+            builder = builder.no_proxy();
+        }
+        let http = builder
             .tls_backend_preconfigured(trust.tls(&[b"h2", b"http/1.1"]))
             .redirect(Policy::none())
             .connect_timeout(CONNECT_LIMIT)

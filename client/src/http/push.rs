@@ -274,7 +274,10 @@ mod tests {
     #[test]
     fn a_place_that_cannot_be_read_spoils_no_other() {
         let json = r#"{"results":[{"result":"sent"},{"result":"invalid_token"},{"result":"later"},7,null]}"#;
-        let outcomes = serde_json::from_str::<BatchIn>(json).unwrap().outcomes(5).unwrap();
+        let outcomes = serde_json::from_str::<BatchIn>(json)
+            .unwrap()
+            .outcomes(5)
+            .unwrap();
         assert_eq!(outcomes[0], Ok(PushOutcome::Sent { message_id: None }));
         assert!(outcomes[1..].iter().all(|outcome| *outcome == Ok(UNREADABLE)));
     }

@@ -238,3 +238,38 @@ fn a_key_is_not_sent_to_any_address() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_key_that_no_header_can_carry_is_no_answer() {
+    let long = "k".repeat(KEY_BYTES + 1);
+    for key in ["", "two words", r"line\n", r"nul\u0000", "\u{fc}", &long] {
+        let id = "0b9f2b6e-6e0e-4c4e-9d53-2e7f3f1d8a11";
+        let body = format!(r#"{{"instanceId":"{id}","instanceKey":"{key}"}}"#);
+        let server = Server::answering("200 OK", "", &body).await;
+        let enrolled = server.relay.enroll(&EnrollRequest::default(), None).await;
+        assert!(matches!(enrolled, Err(CallError::Unreadable(200))), "{key}");
+    }
+}
+
+/// In a process of its own, since the environment is the process's.
+#[tokio::test]
+async fn a_proxy_of_the_environment_is_not_told_the_key_of_a_relay_on_this_machine() {
+    const TEST: &str =
+        "http::tests::a_proxy_of_the_environment_is_not_told_the_key_of_a_relay_on_this_machine";
+    const INSIDE: &str = "RELAY_CLIENT_PROXY_TEST";
+    if std::env::var_os(INSIDE).is_none() {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        // Nobody listens there: whoever goes that way fails.
+        let proxied = again.env(INSIDE, "1").env("HTTP_PROXY", "http://127.0.0.1:9");
+        let output = proxied.args([TEST, "--exact"]).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+        return;
+    }
+    let server = Server::answering("204 No Content", "", "").await;
+    server.instance().withdraw().await.unwrap();
+}
