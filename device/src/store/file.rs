@@ -78,6 +78,11 @@ impl FileStore {
 
 impl Keep for FileStore {
     fn read(&self) -> Result<Option<Entry>, StoreError> {
+        // A pipe would be waited for.
+        if fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file");
+            return Err(error.into());
+        }
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

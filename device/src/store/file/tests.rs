@@ -199,3 +199,15 @@ fn a_file_costs_a_guess_what_the_standard_recommends() {
     assert_eq!(numbers, [65_536, 3, 4]);
     assert_eq!(store.read().unwrap(), Some(entry("first")));
 }
+
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let place = Place::new();
+    let store = place.store("a passphrase");
+    fs::create_dir_all(place.path.parent().unwrap()).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(&place.path).status();
+    assert!(pipe.unwrap().success());
+    assert!(matches!(store.read(), Err(StoreError::Io(_))));
+    assert!(matches!(store.keep_first(&entry("key")), Err(StoreError::Io(_))));
+    assert_eq!(place.names(), ["key"], "nothing is left beside it");
+}
