@@ -247,7 +247,12 @@ async fn a_callers_request_id_is_echoed_and_logged_and_one_that_may_be_a_credent
         "4bf92f3577b34da6a3ce929d0e0e4736",
         &*longest,
     ] {
-        let answer = Answer::from(relay.request(Method::GET, "/v1/capabilities").header("x-request-id", given)).await;
+        let answer = Answer::from(
+            relay
+                .request(Method::GET, "/v1/capabilities")
+                .header("x-request-id", given),
+        )
+        .await;
         assert_eq!(answer.headers["x-request-id"], *given);
         let line = relay.logged(&format!("\"request_id\":\"{given}\"")).await;
         assert!(line.contains("request answered"), "{line}");
