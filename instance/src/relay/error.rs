@@ -18,7 +18,7 @@ pub enum RelayUnavailable {
     #[error("the relay is turned off")]
     Off,
     /// The relay did not enroll this instance, or refuses its keys.
-    #[error("the relay is tried again later")]
+    #[error("the relay could not be used lately, and is tried again later")]
     BackingOff {
         /// Unix seconds.
         until: u64,

@@ -69,6 +69,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<(), CommandErro
     if told.sent > 0 {
         return Ok(());
     }
+    if told.targets == 0 {
+        let nobody = format!("nobody was told: {} has no device or browser yet", args.user);
+        return Err(CommandError::failed(nobody));
+    }
     if told.waiting > 0 {
         output::tell("What waits is delivered by `sovereign-instance serve`.");
         return Err(CommandError::unreachable("nobody was told yet"));

@@ -189,7 +189,9 @@ impl From<RelayUnavailable> for CommandError {
     fn from(error: RelayUnavailable) -> Self {
         match error {
             RelayUnavailable::Revoked => Self::refused(error),
-            RelayUnavailable::BackingOff { .. } => Self::unreachable(error),
+            RelayUnavailable::BackingOff { .. } => Self::unreachable(format!(
+                "{error}: `sovereign-instance relay status` says why, `relay resume` tries at once"
+            )),
             RelayUnavailable::Off | RelayUnavailable::Address(_) | RelayUnavailable::Store(_) => {
                 Self::failed(error)
             }

@@ -54,7 +54,7 @@ pub(crate) struct RelaySettings {
     /// The name under which the relay's operator knows this instance
     #[arg(long, env = "SOVEREIGN_INSTANCE_NAME", value_name = "NAME")]
     pub(crate) instance_name: Option<String>,
-    /// How the operators of the relay and of push services reach you: mailto:... or https://...
+    /// How push services reach you: mailto:... or https://...; the relay's operator is told an address alone
     #[arg(long, env = "SOVEREIGN_CONTACT", value_name = "URI")]
     pub(crate) contact: Option<String>,
     /// Allow channels and endpoints on this machine and without TLS: for simulators only
