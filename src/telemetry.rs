@@ -31,7 +31,8 @@ const UPKEEP: Duration = Duration::from_secs(5);
 /// Starts logging. A second call in one process changes nothing.
 pub fn init_logging(logging: &Logging) -> anyhow::Result<()> {
     let filter: EnvFilter = logging.filter.parse().context("RELAY_LOG is not a filter")?;
-    let lines = fmt::layer().with_writer(io::stderr);
+    // Without it, that standard error can't be written would be said on standard error, and panic.
+    let lines = fmt::layer().log_internal_errors(false).with_writer(io::stderr);
     let lines = match logging.format {
         LogFormat::Json => lines
             .json()

@@ -180,6 +180,8 @@ fn init_logging(settings: &ListenSettings) -> Result<(), CommandError> {
         .map_err(|error| CommandError::usage(format!("SOVEREIGN_LOG: {error}")))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // It would say on standard error that standard error can't be written, and panic: a full disk ends no server.
+        .log_internal_errors(false)
         .with_writer(io::stderr);
     let set = match settings.log_format {
         LogFormat::Text => builder.try_init(),

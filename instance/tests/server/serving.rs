@@ -185,3 +185,27 @@ async fn a_port_that_is_taken_is_told_in_one_line() {
     let ended = finish(place.command(&["serve", "--listen", address])).await;
     assert!(ended.complaint(1).contains(address), "{ended:?}");
 }
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_ends_no_server() {
+    let place = Place::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = place.command(&["serve", "--listen", &address]);
+    let mut child = command.stderr(full).spawn().unwrap();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answered = timeout(DEADLINE, async {
+        let mut looks = tokio::time::interval(std::time::Duration::from_millis(20));
+        loop {
+            looks.tick().await;
+            assert_eq!(child.try_wait().unwrap(), None, "it ended");
+            if let Ok(answer) = http.get(format!("http://{address}/api/me")).send().await {
+                return answer.status();
+            }
+        }
+    });
+    assert_eq!(answered.await.unwrap(), StatusCode::UNAUTHORIZED);
+    child.kill().await.unwrap();
+}
