@@ -22,6 +22,9 @@ use crate::{backoff::backoff_seconds, store::Outcome};
 
 /// Longest wait of our own making, in seconds: what comes back is used within that time.
 const LONGEST_WAIT_SECONDS: u64 = 15 * 60;
+/// The same where the whole relay can't be used: a batch is one call, which costs it nothing while it is away, and all
+/// that waits is told soon after it is back.
+const LONGEST_SHARED_WAIT_SECONDS: u64 = 60;
 /// Over how long rows that were told the same time are spread after it, in seconds: a relay that takes ten a second is
 /// then not asked for five hundred each second.
 const LONGEST_SPREAD_SECONDS: u64 = 60;
@@ -146,10 +149,10 @@ pub(crate) fn decide(row: RowFacts, met: &Met, now: u64, draw: u64) -> Verdict {
         }
         Met::Later(later) => {
             let forgotten = later.forgotten && !row.is_remembered;
-            retry(next_try(row, later.after, now, draw), forgotten, later.reason)
+            retry(next_try(row, later, now, draw), forgotten, later.reason)
         }
         Met::Held { until, reason } => retry(held_until(row, *until, now), !row.is_remembered, reason),
-        Met::Unclear { reason } => match next_try(row, None, now, draw) {
+        Met::Unclear { reason } => match own_try(row, LONGEST_WAIT_SECONDS, now, draw) {
             at if at <= row.first_attempt_at.saturating_add(REMEMBERED_SECONDS) => retry(at, false, reason),
             _ => done(Outcome::Failed, reason),
         },
@@ -187,19 +190,24 @@ fn retry(at: u64, forgotten: bool, reason: &'static str) -> Verdict {
 
 /// With a time from the other side, then and spread more and more, since whatever else waits was told the same; else
 /// after a wait of our own, but while it is still worth something. At its TTL a row comes up to be logged.
-fn next_try(row: RowFacts, after: Option<u64>, now: u64, draw: u64) -> u64 {
-    let failures = row.attempts.saturating_add(1);
-    let at = match after {
+fn next_try(row: RowFacts, later: &Later, now: u64, draw: u64) -> u64 {
+    match later.after {
         Some(after) => {
+            let failures = row.attempts.saturating_add(1);
             let spread = backoff_seconds(failures, LONGEST_SPREAD_SECONDS, draw) - 1;
             let hint = after.min(LONGEST_HINT_SECONDS);
-            now.saturating_add(hint + spread).min(row.ttl_until)
+            let at = now.saturating_add(hint + spread).min(row.ttl_until);
+            at.max(now.saturating_add(1))
         }
-        None => {
-            let own = backoff_seconds(failures, LONGEST_WAIT_SECONDS, draw);
-            now.saturating_add(own).min(row.ttl_until.saturating_sub(1))
-        }
-    };
+        // What may have been taken is not asked again so often: in time the relay forgets it.
+        None if later.shared && later.forgotten => own_try(row, LONGEST_SHARED_WAIT_SECONDS, now, draw),
+        None => own_try(row, LONGEST_WAIT_SECONDS, now, draw),
+    }
+}
+
+fn own_try(row: RowFacts, longest: u64, now: u64, draw: u64) -> u64 {
+    let wait = backoff_seconds(row.attempts.saturating_add(1), longest, draw);
+    let at = now.saturating_add(wait).min(row.ttl_until.saturating_sub(1));
     at.max(now.saturating_add(1))
 }
 

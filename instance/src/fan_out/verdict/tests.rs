@@ -46,6 +46,28 @@ fn decided(met: &Met) -> Verdict {
 }
 
 #[test]
+fn what_waits_for_a_relay_that_is_away_is_told_within_a_minute_of_its_return() {
+    let row = RowFacts { attempts: 40, ..ROW };
+    let wait = |met: &Met| match decide(row, met, NOW, u64::MAX).action {
+        Action::Retry { at, .. } => at - NOW,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        wait(&refused(ErrorCode::Draining, None)),
+        LONGEST_SHARED_WAIT_SECONDS
+    );
+    // One message's own trouble, and what may have been taken.
+    assert_eq!(
+        wait(&failed(Reason::UnknownOutcome, true, None)),
+        LONGEST_WAIT_SECONDS
+    );
+    assert_eq!(
+        wait(&refused(ErrorCode::InternalError, None)),
+        LONGEST_WAIT_SECONDS
+    );
+}
+
+#[test]
 fn what_was_sent_is_noted_and_forgotten() {
     let sent = decided(&Met::of_place(Ok(PushOutcome::Sent { message_id: None })));
     assert_eq!(
