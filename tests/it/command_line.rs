@@ -256,7 +256,8 @@ async fn the_health_check_is_0_when_alive_1_when_answered_otherwise_and_3_when_n
     relay.kill().await;
     let gone = bare(&["healthcheck", "--relay-listen", &address]).await;
     assert!(
-        gone.complaint(3).starts_with("the relay was not reached: "),
+        gone.complaint(3)
+            .starts_with(&format!("the relay was not reached at {address}: ")),
         "{gone:?}"
     );
     let ill = answering("HTTP/1.1 500 x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
@@ -264,7 +265,7 @@ async fn the_health_check_is_0_when_alive_1_when_answered_otherwise_and_3_when_n
     assert!(ill.complaint(1).starts_with("/livez answered 500"), "{ill:?}");
     let other = bare(&["healthcheck", "--relay-listen", &answering("SSH-2.0-x\r\n").await]).await;
     assert!(
-        other.complaint(3).starts_with("the relay was not reached: "),
+        other.complaint(3).starts_with("the relay was not reached at "),
         "{other:?}"
     );
     let misspelled = run(&["healthcheck"], &[("RELAY_LISTEN", "4002")]).await;
