@@ -146,7 +146,7 @@ install_postgres() {
 need_valkey() {
   export PATH="$PATH:$TOOLS/valkey/usr/bin"
   if ! command -v valkey-server >/dev/null && command -v apt-get >/dev/null; then
-    if [ "$(id -u)" = 0 ] && apt-cache show valkey-server >/dev/null 2>&1; then
+    if [ "$(id -u)" = 0 ] && apt-get install --simulate valkey-server >/dev/null 2>&1; then
       step "installing valkey-server" install_package valkey-server
     else
       step "fetching Valkey" fetch_valkey
