@@ -98,7 +98,8 @@ impl Lease {
             replicas: replicas.max(1),
             stock: 0,
             stock_until: now,
-            refused_until: now,
+            // Not even until now: another thread may have looked at the clock a moment before.
+            refused_until: Duration::ZERO,
             asked: None,
             waiting: 0,
             mode: Mode::Shared {

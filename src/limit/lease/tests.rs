@@ -115,6 +115,15 @@ fn passed(replicas: &[Replica]) -> u32 {
 }
 
 #[test]
+fn a_thread_that_looked_at_the_clock_before_the_first_one_is_not_refused() {
+    let mut lease = Lease::new(120, 1, START);
+    let earlier = START - Duration::from_nanos(1);
+    assert_eq!(lease.take(earlier), Take::Wait);
+    lease.agree(240, 1, START);
+    assert_eq!(lease.take(earlier), Take::Wait);
+}
+
+#[test]
 fn three_replicas_let_through_what_one_alone_would_within_five_percent_wherever_the_pushes_come() {
     let alone = 600 + 600;
     for demand in [[100, 100, 100], [300, 0, 0], [200, 20, 1], [40, 3, 1], [7, 7, 7]] {
