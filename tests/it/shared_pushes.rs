@@ -52,6 +52,16 @@ impl Place {
         std::iter::once(&self.world.relay).chain(&self.others)
     }
 
+    /// Waits until each replica knows how many they are, by which it holds tokens in stock.
+    async fn know_each_other(&self) {
+        for relay in self.replicas() {
+            until("it knows of the others", async || {
+                relay.metric("relay_replicas", "").await == 1.0 + self.others.len() as f64
+            })
+            .await;
+        }
+    }
+
     /// One more, which starts with nothing in memory.
     async fn newcomer(&self) -> Relay {
         let options = RelayOptions::new()

@@ -167,8 +167,14 @@ fn copied(watched: &Watched) {
     assert!(answers.ends_with(&format!("{replicas}\n")), "{answers}");
 }
 
+/// A server that is about to die does nothing any more, and whatever it has answered is on its way to the copies. (A
+/// stopped process may have written an answer, and not yet to a copy.)
+fn falls_silent(server: &Server) {
+    server.answer(&["CLIENT", "PAUSE", "600000", "ALL"]);
+}
+
 /// Waits until the copies have read all that a master which does nothing any more has written: the same, or nothing
-/// new for long enough where it was stopped between one copy and the other.
+/// new for long enough.
 async fn settled(copies: impl Iterator<Item = &Server> + Clone) {
     let offset = |copy: &Server| {
         let told = copy.answer(&["INFO", "replication"]);

@@ -99,12 +99,7 @@ async fn while_redis_is_away_each_replica_lets_an_instance_have_its_share() {
     place.world.simulators.set_recording(false);
     let instance = grown_instance();
     place.all_answer(&instance, "sent").await;
-    for relay in place.replicas() {
-        until("it knows of the other", async || {
-            relay.metric("relay_replicas", "").await == 2.0
-        })
-        .await;
-    }
+    place.know_each_other().await;
     place.redis.kill();
     let message = |number: u64| json!({ "deviceToken": format!("{number:064x}"), "platform": "ios", "encryptedPayload": "sealed" });
     let messages: Vec<_> = (0..450).map(message).collect();

@@ -53,6 +53,7 @@ fn alone(took: Duration) -> f64 {
 async fn three_replicas_together_let_an_instance_do_what_one_alone_would_within_five_percent() {
     let place = Place::of(3).await;
     place.world.simulators.set_recording(false);
+    place.know_each_other().await;
     let instance = grown_instance();
     let relays: Vec<_> = place.replicas().collect();
     let (total, took) = flood_all(&relays, &instance).await;
@@ -68,6 +69,7 @@ async fn three_replicas_together_let_an_instance_do_what_one_alone_would_within_
 async fn the_budget_of_an_instance_that_one_replica_has_spent_is_spent_at_the_others_too() {
     let place = Place::of(2).await;
     place.world.simulators.set_recording(false);
+    place.know_each_other().await;
     let instance = grown_instance();
     let began = Instant::now();
     let (total, _) = flood_all(&[&place.world.relay], &instance).await;
@@ -87,6 +89,7 @@ async fn the_budget_of_an_instance_that_one_replica_has_spent_is_spent_at_the_ot
 async fn young_instances_of_one_address_share_one_budget_over_replicas() {
     let place = Place::of(2).await;
     place.world.simulators.set_recording(false);
+    place.know_each_other().await;
     let (began, mut total) = (Instant::now(), 0);
     for relay in place.replicas() {
         for _ in 0..2 {

@@ -39,10 +39,14 @@ async fn when_masters_of_a_cluster_are_killed_under_traffic_all_that_copies_have
     replicas
         .talk_while(async |sessions| {
             for key in [RECORDS, &session_key(&sessions[0])] {
+                // After the first death the other masters may have to hear that the Cluster is whole again.
+                until("each slot has a master", async || {
+                    serving(&cluster, key).is_some()
+                })
+                .await;
                 let dying = master_of(&cluster, key);
                 let copies = copies_of(&cluster, dying);
-                // At once, but for what it has written to its copies and they have not read yet.
-                cluster.nodes()[dying].freeze();
+                falls_silent(&cluster.nodes()[dying]);
                 settled(copies).await;
                 cluster.kill(dying);
                 until("a copy took over", async || serving(&cluster, key).is_some()).await;

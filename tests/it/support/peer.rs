@@ -123,13 +123,14 @@ impl Peer {
         }
     }
 
-    /// The next frame of a kind; others are skipped.
+    /// The next frame of a kind; others are skipped, but an error that nobody waits for is a failure.
     pub async fn next_of(&mut self, kind: &str) -> Value {
         loop {
             let frame = self.next().await;
             if frame["t"] == kind {
                 return frame;
             }
+            assert_ne!(frame["t"], "err", "while {kind} was waited for: {frame}");
         }
     }
 

@@ -1,11 +1,14 @@
 //! Two clients of a session, one of which talks to the other through whatever happens on the way.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::{
+    future::pending,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use sovereign_relay_client::{
     protocol::signal::frame::Opaque,
     signal::{
-        connection::{Connection, Sender},
+        connection::{Connection, Receipt, Sender},
         event::ConnectionEvent,
     },
 };
@@ -36,11 +39,17 @@ async fn send_on(sender: &Sender, stop: &AtomicBool) -> usize {
     while !stop.load(Ordering::SeqCst) {
         sent += 1;
         let receipt = sender.send(Opaque::new(sent.to_string())).await.unwrap();
-        receipt.stored().await.unwrap();
+        stored(receipt).await;
     }
-    let last = sender.send(Opaque::new(LAST)).await.unwrap();
-    last.stored().await.unwrap();
+    stored(sender.send(Opaque::new(LAST)).await.unwrap()).await;
     sent
+}
+
+/// Waits for good where the session ended meanwhile: whoever reads its connection hears why.
+async fn stored(receipt: Receipt) {
+    if receipt.stored().await.is_err() {
+        pending().await
+    }
 }
 
 async fn hear_all(mut connection: Connection, heard: &AtomicUsize) -> Vec<String> {
