@@ -224,11 +224,6 @@ async fn refuse(error: ApiError) -> Result<HttpResponse, ApiError> {
     Err(error)
 }
 
-/// How many of `count` registrations go so that one more fits.
-fn beyond(count: usize, limit: u32) -> usize {
-    (count + 1).saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX))
-}
-
 fn ok() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "ok": true }))
 }

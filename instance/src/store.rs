@@ -14,6 +14,7 @@ mod dialect;
 mod error;
 mod outbox;
 mod relays;
+mod room;
 mod row;
 mod settings;
 mod sql;

@@ -21,7 +21,7 @@ use sovereign_relay_protocol::{
 };
 use uuid::Uuid;
 
-use super::{ROUNDS, Registration, beyond, error::ApiError, gate::Caller, ok};
+use super::{ROUNDS, Registration, error::ApiError, gate::Caller, ok};
 use crate::{
     store::{Device, NewDevice, Registered, Store},
     user::User,
@@ -68,7 +68,7 @@ pub(crate) async fn register(
         let now = registration.clock.seconds();
         match registration.store.register_device(&device, limit, now).await? {
             Registered::As(_) => return Ok(ok()),
-            Registered::Full => make_room(&registration.store, &device.user, limit).await?,
+            Registered::Full => make_room(&registration.store, &device, limit).await?,
         }
     }
     Err(ApiError::Crowded)
@@ -130,14 +130,9 @@ fn view(device: &Device) -> View<'_> {
 
 /// When a user has as many as may be, those go that were heard of longest ago. Refusing instead would let the remains of
 /// old phones, which nobody can tell apart in a list, keep a new phone out.
-async fn make_room(store: &Store, user: &User, limit: u32) -> Result<(), ApiError> {
-    let mut devices = store.devices_of(user).await?;
-    devices.sort_by_key(|device| device.last_used_at.unwrap_or(0).max(device.created_at));
-    for device in devices.iter().take(beyond(devices.len(), limit)) {
-        // As it was read: one that has registered again meanwhile stays.
-        if store.prune_device(device, device.created_at + 1).await? {
-            tracing::info!(device_id = %device.id, "a user has too many devices, the one unused longest is removed");
-        }
+async fn make_room(store: &Store, device: &NewDevice, limit: u32) -> Result<(), ApiError> {
+    for device_id in store.make_room_for_device(device, limit).await? {
+        tracing::info!(%device_id, "a user has too many devices, the one unused longest is removed");
     }
     Ok(())
 }

@@ -15,9 +15,9 @@ use serde::Deserialize;
 use serde_json::json;
 use sovereign_relay_protocol::redacted::Redacted;
 
-use super::{ROUNDS, Registration, beyond, error::ApiError, gate::Caller, ok};
+use super::{ROUNDS, Registration, error::ApiError, gate::Caller, ok};
 use crate::{
-    store::{NewSubscription, Registered, Store, Subscription},
+    store::{NewSubscription, Registered, Store},
     user::User,
     web_push::{self, Addresses, SubscriptionError},
 };
@@ -61,7 +61,7 @@ pub(crate) async fn subscribe(
         let now = registration.clock.seconds();
         match registration.store.subscribe(&subscription, limit, now).await? {
             Registered::As(_) => return Ok(ok()),
-            Registered::Full => make_room(&registration.store, &subscription.user, limit).await?,
+            Registered::Full => make_room(&registration.store, &subscription, limit).await?,
         }
     }
     Err(ApiError::Crowded)
@@ -90,19 +90,9 @@ impl Body {
 }
 
 /// As for [`super::devices`]: the browser that was unused longest goes.
-async fn make_room(store: &Store, user: &User, limit: u32) -> Result<(), ApiError> {
-    let mut browsers = store.subscriptions_of(user).await?;
-    browsers.sort_by_key(|browser| browser.last_used_at.unwrap_or(0).max(browser.created_at));
-    for Subscription {
-        id,
-        created_at,
-        p256dh,
-        ..
-    } in browsers.iter().take(beyond(browsers.len(), limit))
-    {
-        if store.prune_subscription(*id, *created_at, p256dh).await? {
-            tracing::info!(subscription_id = %id, "a user has too many browsers, the one unused longest is removed");
-        }
+async fn make_room(store: &Store, subscription: &NewSubscription, limit: u32) -> Result<(), ApiError> {
+    for subscription_id in store.make_room_for_subscription(subscription, limit).await? {
+        tracing::info!(%subscription_id, "a user has too many browsers, the one unused longest is removed");
     }
     Ok(())
 }

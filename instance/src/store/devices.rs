@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::{
     Registered, Store, StoreError, outbox,
+    room::{self, Kind, Newcomer},
     row::{self, Unreadable},
     sql::integer,
 };
@@ -17,8 +18,10 @@ use crate::{entropy, user::User};
 
 pub(super) const TABLE: &str = "push_device_tokens";
 
-pub(super) const COUNT_OTHERS: &str =
-    "SELECT COUNT(*) FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2 AND device_token <> $3";
+pub(super) const KIND: Kind = Kind {
+    table: TABLE,
+    address: "device_token",
+};
 const UPSERT: &str = "INSERT INTO push_device_tokens \
      (id, tenant_id, user_id, platform, device_token, public_key, relay_url, created_at, last_used_at) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL) \
@@ -77,14 +80,8 @@ impl Store {
         now: u64,
     ) -> Result<Registered, StoreError> {
         let mut transaction = self.begin().await?;
-        self.dialect.lock_user(&mut transaction, &device.user).await?;
-        let others: i64 = sqlx::query_scalar(COUNT_OTHERS)
-            .bind(&device.user.tenant)
-            .bind(&device.user.id)
-            .bind(device.token.expose())
-            .fetch_one(&mut *transaction)
-            .await?;
-        if others >= i64::from(limit) {
+        let others = room::others(self.dialect, &mut transaction, KIND, device.newcomer()).await?;
+        if others >= u64::from(limit) {
             return Ok(Registered::Full);
         }
         let id: String = sqlx::query_scalar(UPSERT)
@@ -102,6 +99,16 @@ impl Store {
         outbox::drop_unless(self.dialect, &mut transaction, &id, owner).await?;
         transaction.commit().await?;
         Ok(Registered::As(Uuid::parse_str(&id).unwrap_or_default()))
+    }
+
+    /// Removes those of the user's devices that were unused longest, until this one fits. Nothing that waits for them is
+    /// sent any more. Which they were.
+    pub async fn make_room_for_device(
+        &self,
+        device: &NewDevice,
+        limit: u32,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        self.make_room(KIND, device.newcomer(), limit).await
     }
 
     /// All of a user's devices, the first registered first.
@@ -156,6 +163,15 @@ impl Store {
             .execute(&self.pool)
             .await?;
         Ok(pruned.rows_affected() > 0)
+    }
+}
+
+impl NewDevice {
+    fn newcomer(&self) -> Newcomer<'_> {
+        Newcomer {
+            user: &self.user,
+            address: self.token.expose(),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::{
     Registered, Store, StoreError, outbox,
+    room::{self, Kind, Newcomer},
     row::{self, Unreadable},
     sql::integer,
 };
@@ -13,8 +14,10 @@ use crate::{entropy, user::User};
 
 pub(super) const TABLE: &str = "push_subscriptions";
 
-pub(super) const COUNT_OTHERS: &str =
-    "SELECT COUNT(*) FROM push_subscriptions WHERE tenant_id = $1 AND user_id = $2 AND endpoint <> $3";
+pub(super) const KIND: Kind = Kind {
+    table: TABLE,
+    address: "endpoint",
+};
 const UPSERT: &str = "INSERT INTO push_subscriptions \
      (id, tenant_id, user_id, endpoint, p256dh, auth, created_at, last_used_at) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, NULL) \
@@ -67,16 +70,8 @@ impl Store {
         now: u64,
     ) -> Result<Registered, StoreError> {
         let mut transaction = self.begin().await?;
-        self.dialect
-            .lock_user(&mut transaction, &subscription.user)
-            .await?;
-        let others: i64 = sqlx::query_scalar(COUNT_OTHERS)
-            .bind(&subscription.user.tenant)
-            .bind(&subscription.user.id)
-            .bind(subscription.endpoint.expose())
-            .fetch_one(&mut *transaction)
-            .await?;
-        if others >= i64::from(limit) {
+        let others = room::others(self.dialect, &mut transaction, KIND, subscription.newcomer()).await?;
+        if others >= u64::from(limit) {
             return Ok(Registered::Full);
         }
         let id: String = sqlx::query_scalar(UPSERT)
@@ -93,6 +88,16 @@ impl Store {
         outbox::drop_unless(self.dialect, &mut transaction, &id, owner).await?;
         transaction.commit().await?;
         Ok(Registered::As(Uuid::parse_str(&id).unwrap_or_default()))
+    }
+
+    /// Removes those of the user's browsers that were unused longest, until this one fits. Nothing that waits for them is
+    /// sent any more. Which they were.
+    pub async fn make_room_for_subscription(
+        &self,
+        subscription: &NewSubscription,
+        limit: u32,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        self.make_room(KIND, subscription.newcomer(), limit).await
     }
 
     /// All of a user's browsers, the first subscribed first.
@@ -135,6 +140,15 @@ impl Store {
             .execute(&self.pool)
             .await?;
         Ok(pruned.rows_affected() > 0)
+    }
+}
+
+impl NewSubscription {
+    fn newcomer(&self) -> Newcomer<'_> {
+        Newcomer {
+            user: &self.user,
+            address: self.endpoint.expose(),
+        }
     }
 }
 

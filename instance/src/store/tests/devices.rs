@@ -17,6 +17,8 @@ pub(super) mod contract {
         a_token_moves_to_the_user_and_key_that_registered_it_last,
         a_user_of_another_tenant_is_another_user,
         the_limit_counts_a_users_devices_but_not_the_one_that_registers_again,
+        room_is_made_by_those_unused_longest_and_what_waits_for_them_goes_too,
+        one_that_registers_again_never_makes_room_for_itself,
         only_its_user_removes_a_device,
         nothing_waits_for_a_device_that_was_removed,
         what_waited_for_the_previous_user_is_not_shown_to_the_next,
@@ -91,6 +93,43 @@ async fn the_limit_counts_a_users_devices_but_not_the_one_that_registers_again(P
         .unwrap();
     assert_ne!(again, Registered::Full);
     assert_eq!(store.devices_of(&ann).await.unwrap().len(), 2);
+}
+
+async fn room_is_made_by_those_unused_longest_and_what_waits_for_them_goes_too(Place { store, .. }: Place) {
+    let (ann, ben) = (User::new("ann"), User::new("ben"));
+    let mut of_ann = Vec::new();
+    for (number, token) in (0..).zip(["one", "two", "three", "four"]) {
+        let device = registered(&store, &new_device(&ann, token), 100 + number).await;
+        store.enqueue(&[waiting(&device, 100)]).await.unwrap();
+        of_ann.push(device);
+    }
+    let of_ben = registered(&store, &new_device(&ben, "of ben"), 50).await;
+    told(&store, &[(of_ann[0].id, of_ann[0].created_at)], 200).await;
+    let new = new_device(&ann, "five");
+    assert!(store.make_room_for_device(&new, 5).await.unwrap().is_empty());
+    let mut removed = store.make_room_for_device(&new, 3).await.unwrap();
+    removed.sort();
+    let mut unused = [of_ann[1].id, of_ann[2].id];
+    unused.sort();
+    assert_eq!(removed, unused);
+    assert_ne!(
+        store.register_device(&new, 3, 300).await.unwrap(),
+        Registered::Full
+    );
+    assert_eq!(store.claim(100, 10, 10).await.unwrap().len(), 2);
+    assert_eq!(store.devices_of(&ben).await.unwrap(), [of_ben]);
+}
+
+async fn one_that_registers_again_never_makes_room_for_itself(Place { store, .. }: Place) {
+    let ann = User::new("ann");
+    let old = registered(&store, &new_device(&ann, "old"), 100).await;
+    let newer = registered(&store, &new_device(&ann, "newer"), 200).await;
+    let again = new_device(&ann, "old");
+    assert_eq!(store.make_room_for_device(&again, 1).await.unwrap(), [newer.id]);
+    assert_eq!(
+        store.register_device(&again, 1, 300).await.unwrap(),
+        Registered::As(old.id)
+    );
 }
 
 async fn only_its_user_removes_a_device(Place { store, .. }: Place) {
