@@ -38,8 +38,6 @@ const ADMIN_TOKEN: &str = "an-admin-token-that-all-replicas-have";
 /// How long Sentinels may take: some elections in which their votes split.
 const ELECTIONS: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A copy that reads nothing new for so many looks has all.
-const QUIET_LOOKS: usize = 40;
 
 /// Two replicas, an instance of both, and the providers that they push to.
 struct Replicas {
@@ -167,30 +165,24 @@ fn copied(watched: &Watched) {
     assert!(answers.ends_with(&format!("{replicas}\n")), "{answers}");
 }
 
-/// A server that is about to die does nothing any more, and whatever it has answered is on its way to the copies. (A
-/// stopped process may have written an answer, and not yet to a copy.)
-fn falls_silent(server: &Server) {
-    server.answer(&["CLIENT", "PAUSE", "600000", "ALL"]);
+/// A server that is about to die takes no writes any more, and its copies have all that it took. (A process that dies
+/// anywhere may have answered what it has not sent to a copy yet, a few microseconds later.)
+async fn falls_silent(master: &Server, copies: impl Iterator<Item = &Server> + Clone) {
+    master.answer(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+    until("the copies have all", async || {
+        let written = offset(master, "master_repl_offset:");
+        copies
+            .clone()
+            .all(|copy| offset(copy, "slave_read_repl_offset:") == written)
+    })
+    .await;
 }
 
-/// Waits until the copies have read all that a master which does nothing any more has written: the same, or nothing
-/// new for long enough.
-async fn settled(copies: impl Iterator<Item = &Server> + Clone) {
-    let offset = |copy: &Server| {
-        let told = copy.answer(&["INFO", "replication"]);
-        let offset = told
-            .lines()
-            .find(|line| line.starts_with("slave_read_repl_offset:"));
-        offset.expect("a copy").to_owned()
-    };
-    let offsets = || copies.clone().map(offset).collect::<Vec<_>>();
-    let (mut before, mut same) = (offsets(), 0);
-    while same < QUIET_LOOKS && !(same > 0 && before.windows(2).all(|pair| pair[0] == pair[1])) {
-        tokio::time::sleep(LOOK_EVERY).await;
-        let now = offsets();
-        same = if now == before { same + 1 } else { 0 };
-        before = now;
-    }
+/// How far a server has come with what is replicated.
+fn offset(server: &Server, field: &str) -> u64 {
+    let told = server.answer(&["INFO", "replication"]);
+    let offset = told.lines().find_map(|line| line.strip_prefix(field));
+    offset.expect("an offset").parse().unwrap()
 }
 
 /// Cuts the copies off, so that the master has writes to itself.

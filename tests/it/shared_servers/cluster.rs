@@ -46,8 +46,7 @@ async fn when_masters_of_a_cluster_are_killed_under_traffic_all_that_copies_have
                 .await;
                 let dying = master_of(&cluster, key);
                 let copies = copies_of(&cluster, dying);
-                falls_silent(&cluster.nodes()[dying]);
-                settled(copies).await;
+                falls_silent(&cluster.nodes()[dying], copies).await;
                 cluster.kill(dying);
                 until("a copy took over", async || serving(&cluster, key).is_some()).await;
             }

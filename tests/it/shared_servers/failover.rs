@@ -21,8 +21,7 @@ async fn when_the_master_is_killed_under_traffic_all_that_its_copies_have_arrive
     let replicas = Replicas::of(&watched.url()).await;
     replicas
         .talk_while(async |_| {
-            falls_silent(&watched.master);
-            settled(watched.replicas.iter()).await;
+            falls_silent(&watched.master, watched.replicas.iter()).await;
             watched.master.kill();
             moved(&watched).await;
         })
