@@ -32,8 +32,8 @@ const SAMPLE: &str = include_str!("../../../deploy/redis.conf");
 pub(crate) const PASSWORD: &str = "hunter2-hunter2";
 /// How often a port is chosen anew that somebody else took in the meantime.
 const TRIES: usize = 5;
-/// A server listens within this many looks, 10 ms apart.
-const LOOKS: usize = 1000;
+/// A server listens, or says what is waited for, within this many looks, 10 ms apart: a machine may be busy.
+const LOOKS: usize = 6000;
 /// The program that is started, and what names another one.
 const REDIS: &str = "redis-server";
 const VARIABLE: &str = "RELAY_TEST_REDIS_SERVER";
