@@ -253,7 +253,7 @@ fn services(
         lifecycle: lifecycle.clone(),
         facts: facts(records, push, signal),
         told: Told::default(),
-        trusted_proxies: config.proxies.trusted.clone(),
+        proxies: signal.upgrades.proxies.clone(),
         body_time: ports.tuning.body_time,
     }
 }

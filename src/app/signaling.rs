@@ -10,6 +10,7 @@ use super::{Ports, gate::Gate, gauges::count, shelf::Shelf, threads};
 use crate::{
     auth::Authority,
     config::Config,
+    http::proxies::TrustedProxies,
     limit::{LeasedLimits, Permits, SharedPermits},
     shutdown::Lifecycle,
     signaling::Signaling,
@@ -69,7 +70,7 @@ impl SignalHalf {
         });
         let upgrades = Arc::new(Upgrades {
             endpoint: endpoint.clone(),
-            trusted_proxies: config.proxies.trusted.clone(),
+            proxies: Arc::new(TrustedProxies::new(config.proxies.trusted.clone())),
             allowed_origins: config.signaling.allowed_origins.clone(),
             authority: authority.clone(),
         });

@@ -26,6 +26,7 @@ pub(crate) mod openapi;
 mod patience;
 mod peers;
 mod plain;
+pub mod proxies;
 pub(crate) mod push;
 pub(crate) mod server;
 pub mod services;
@@ -129,7 +130,7 @@ pub(crate) fn bind(
     let endpoint = upgrades.clone().map(Data::from);
     let peers = Peers::new(
         limits.per_address,
-        services.trusted_proxies.clone(),
+        services.proxies.clone(),
         services.authority.clone(),
     );
     server::bind(address, limits, observer, Some(peers), upgrades, move |config| {

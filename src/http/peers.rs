@@ -10,10 +10,10 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use ipnet::IpNet;
+use actix_web::dev::ServiceRequest;
 use metrics::counter;
 
-use super::extract::address;
+use super::proxies::TrustedProxies;
 use crate::{
     auth::Authority,
     ws::places::{Place, PlaceBounds, Places},
@@ -21,7 +21,7 @@ use crate::{
 
 /// Everybody who is connected.
 pub(crate) struct Peers {
-    trusted: Vec<IpNet>,
+    proxies: Arc<TrustedProxies>,
     authority: Arc<Authority>,
     places: Places,
 }
@@ -44,22 +44,33 @@ impl Peer {
 
 impl Peers {
     /// Nobody yet. Of an address that isn't trusted, so many.
-    pub(super) fn new(per_address: usize, trusted: Vec<IpNet>, authority: Arc<Authority>) -> Arc<Self> {
+    pub(super) fn new(
+        per_address: usize,
+        proxies: Arc<TrustedProxies>,
+        authority: Arc<Authority>,
+    ) -> Arc<Self> {
         let bounds = PlaceBounds {
             per_address: u32::try_from(per_address).unwrap_or(u32::MAX),
             // The listener bounds them.
             all: u32::MAX,
         };
         Arc::new(Self {
-            trusted,
+            proxies,
             authority,
             places: Places::new(bounds),
         })
     }
 
+    /// A request comes on one of the connections.
+    pub(super) fn notice(&self, request: &ServiceRequest) {
+        if let Some(peer) = request.peer_addr() {
+            self.proxies.notice(peer, request.headers());
+        }
+    }
+
     /// A connection comes. `None`: its peer has enough.
     pub(super) fn admit(&self, peer: SocketAddr) -> Option<Peer> {
-        if address::is_trusted(peer, &self.trusted) {
+        if self.proxies.contains(peer) {
             return Some(Peer::TRUSTED);
         }
         let hash = self.authority.derived().address_hash(peer.ip()).host;
@@ -78,7 +89,11 @@ mod tests {
 
     async fn peers() -> Arc<Peers> {
         let trusted = vec!["10.0.0.0/8".parse().unwrap()];
-        Peers::new(2, trusted, Kit::new().await.authority)
+        Peers::new(
+            2,
+            Arc::new(TrustedProxies::new(trusted)),
+            Kit::new().await.authority,
+        )
     }
 
     fn admitted(peers: &Peers, peer: &str) -> Option<Peer> {

@@ -85,11 +85,15 @@ pub(crate) fn bind(
     let factory = move || {
         let (observer, upgrades, stops) = (observer.clone(), upgrades.clone(), stops.clone());
         let peers = peers.clone();
+        let neighbours = peers.clone();
         let app = App::new()
             .configure(configure.clone())
             .default_service(web::to(no_route))
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let served = request.request().conn_data::<Watch>().map(Watch::serve);
+                if let Some(peers) = &neighbours {
+                    peers.notice(&request);
+                }
                 let answer = context::observe(observer.clone(), request, next);
                 async move {
                     let _served = served;

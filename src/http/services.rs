@@ -6,7 +6,6 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use actix_web::{HttpRequest, web::Payload};
 use futures_util::future::BoxFuture;
-use ipnet::IpNet;
 use sovereign_relay_actors::{
     now::Now,
     ports::{Clock, Entropy, Providers},
@@ -19,11 +18,11 @@ use crate::{
     http::{
         error::ApiError,
         extract::{
-            address,
             body::{self, Body},
             caller::KeyHolder,
         },
         health::{Facts, Told},
+        proxies::TrustedProxies,
     },
     limit::{
         AddressLimits, BodyBudget,
@@ -72,8 +71,8 @@ pub struct Services {
     pub facts: Box<dyn Fn() -> Facts + Send + Sync>,
     /// What `/readyz` said last.
     pub told: Told,
-    /// Peers whose `X-Forwarded-For` is believed.
-    pub trusted_proxies: Vec<IpNet>,
+    /// Whose `X-Forwarded-For` is believed.
+    pub proxies: Arc<TrustedProxies>,
     /// How long a body may take.
     pub body_time: Duration,
 }
@@ -97,11 +96,7 @@ impl Services {
     pub(crate) fn address(&self, request: &HttpRequest) -> Result<IpAddr, ApiError> {
         // Only a Unix socket has no peer address, and the relay listens on none.
         let peer = request.peer_addr().ok_or_else(ApiError::internal)?;
-        Ok(address::client_address(
-            peer,
-            request.headers(),
-            &self.trusted_proxies,
-        ))
+        Ok(self.proxies.client_address(peer, request.headers()))
     }
 
     /// The body of a request about one thing. `holder`: whose key was in the header.

@@ -29,7 +29,7 @@ use super::{
     handshake,
     socket::Socket,
 };
-use crate::{auth::Authority, http::extract::address::client_address, shutdown::Phase};
+use crate::{auth::Authority, http::proxies::TrustedProxies, shutdown::Phase};
 
 /// The path of the endpoint.
 pub(crate) const PATH: &str = "/v1/signal";
@@ -38,8 +38,8 @@ pub(crate) const PATH: &str = "/v1/signal";
 pub(crate) struct Upgrades {
     /// Where accepted ones go.
     pub(crate) endpoint: Arc<Endpoint>,
-    /// Peers whose `X-Forwarded-For` is believed.
-    pub(crate) trusted_proxies: Vec<ipnet::IpNet>,
+    /// Whose `X-Forwarded-For` is believed.
+    pub(crate) proxies: Arc<TrustedProxies>,
     /// `RELAY_ALLOWED_ORIGINS`; empty = any.
     pub(crate) allowed_origins: Vec<String>,
     /// Names addresses without keeping them.
@@ -135,8 +135,9 @@ impl Drop for Open {
 fn address_of(upgrades: &Upgrades, request: &Request, io: &TcpStream) -> u64 {
     let peer = request.peer_addr().or_else(|| io.peer_addr().ok());
     // A peer that is gone already has no address; its socket ends at the first read.
-    let address = peer.map(|peer| client_address(peer, request.headers(), &upgrades.trusted_proxies));
-    address.map_or(0, |address| {
+    peer.map_or(0, |peer| {
+        upgrades.proxies.notice(peer, request.headers());
+        let address = upgrades.proxies.client_address(peer, request.headers());
         upgrades.authority.derived().address_hash(address).host
     })
 }

@@ -39,6 +39,7 @@ mod panics;
 mod playground;
 mod privacy;
 mod provider_trouble;
+mod proxies;
 mod readme;
 mod reload;
 mod replicas;

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use actix_web::http::header::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The client's address, or the peer's where the headers don't say or can't be believed.
 pub(crate) fn client_address(peer: SocketAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {

@@ -9,7 +9,7 @@ use actix_web::{
 };
 use url::Url;
 
-use crate::http::{error::ApiError, extract::address, services::Services};
+use crate::http::{error::ApiError, services::Services};
 
 /// Path of the WebSocket endpoint.
 const PATH: &str = "/v1/signal";
@@ -22,7 +22,7 @@ pub(crate) fn signal_url(request: &HttpRequest, services: &Services) -> Result<S
     }
     let from_proxy = request
         .peer_addr()
-        .is_some_and(|peer| address::is_trusted(peer, &services.trusted_proxies));
+        .is_some_and(|peer| services.proxies.contains(peer));
     let is_tls = from_proxy && says_https(request.headers());
     host(request.headers())
         .and_then(|host| seen_by(host, is_tls))

@@ -39,6 +39,7 @@ use crate::{
     http::{
         self, ListenerLimits,
         health::{Facts, Told},
+        proxies::TrustedProxies,
         services::{Pushes, Services},
     },
     limit::{AddressLimits, BodyBounds, BodyBudget, Permits},
@@ -324,7 +325,9 @@ async fn services(
             ..Facts::default()
         }),
         told: Told::default(),
-        trusted_proxies: setup.trusted.iter().map(|net| net.parse().unwrap()).collect(),
+        proxies: Arc::new(TrustedProxies::new(
+            setup.trusted.iter().map(|net| net.parse().unwrap()).collect(),
+        )),
         body_time: setup.body_time,
     }
 }

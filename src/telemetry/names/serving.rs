@@ -28,6 +28,12 @@ pub(super) const HTTP: &[Metric] = &[
         &[],
         "Public connections closed at once since their address had RELAY_CONNECTIONS_PER_ADDRESS",
     ),
+    counter(
+        "relay_unnamed_proxy_requests_total",
+        &[],
+        "Requests with X-Forwarded-For or Forwarded from a loopback or private address that is not in \
+         RELAY_TRUSTED_PROXIES: all its clients share one address's limits",
+    ),
     bytes("relay_request_body_bytes", "Memory that request bodies hold"),
     counter(
         "relay_request_bodies_refused_total",

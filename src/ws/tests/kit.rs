@@ -169,7 +169,7 @@ impl Kit {
         let relay = kit::Relay::start().await;
         let upgrades = Arc::new(Upgrades {
             endpoint: endpoint.clone(),
-            trusted_proxies: Vec::new(),
+            proxies: relay.services.proxies.clone(),
             allowed_origins: origins.iter().map(|&origin| origin.to_owned()).collect(),
             authority: relay.services.authority.clone(),
         });
