@@ -4,7 +4,7 @@
 //! ```text
 //! twice a second: say that we live, read the change log on from our position
 //!     a change                 -> the revocation list, or the instance's actor reads its standing again
-//!     the position is lost     -> everything is read anew, and what Redis lacks is written back
+//!     the position is lost     -> everything is read anew, what Redis lacks is written back, and the operator is told
 //!     Redis is away            -> memory stays as it is; the position decides later whether anything was missed
 //! ```
 //!
@@ -167,15 +167,10 @@ impl Follower {
         }
         let revocations = learned.lacking.len();
         self.services.authority.write_back(learned.lacking).await?;
-        let epoch = fresh_epoch(&self.services);
-        let restored = self.records.read_words(&epoch).await?;
-        if revocations + restored > 0 {
-            warn!(
-                revocations,
-                suspensions_and_limits = restored,
-                "redis lost data: what is known here is written back; lost are the records, invites and sessions that it held"
-            );
-        }
+        let epoch = self.records.words_epoch();
+        let words = self.records.read_words(&fresh_epoch(&self.services)).await?;
+        let is_emptied = epoch.is_some() && epoch != self.records.words_epoch();
+        tell_of_loss(is_emptied, revocations, words);
         self.registry.refresh_all();
         metrics::counter!("relay_store_read_anew_total").increment(1);
         self.position = Some(position);
@@ -198,6 +193,26 @@ impl Follower {
         }
         Ok(())
     }
+}
+
+/// Of an emptied Redis also where nothing was left to write back: what no replica knows is gone, too.
+fn tell_of_loss(is_emptied: bool, revocations: usize, suspensions_and_limits: usize) {
+    if is_emptied {
+        warn!(
+            revocations,
+            suspensions_and_limits,
+            "redis lost its data: so many are known here and written back; records, invites, sessions and outcomes are \
+             gone. Import the last export of revocations, and look whether suspensions and limits are as they should be"
+        );
+    } else if revocations > 0 {
+        warn!(
+            revocations,
+            "redis lost data: these are known here and written back; what else was written lately may be gone, too"
+        );
+    } else {
+        return;
+    }
+    metrics::counter!("relay_store_data_lost_total").increment(1);
 }
 
 fn fresh_epoch(services: &Services) -> String {

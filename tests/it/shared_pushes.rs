@@ -16,6 +16,7 @@ use crate::support::{
     world::World,
 };
 
+mod emptied;
 mod faults;
 mod limits;
 mod outcomes;

@@ -68,4 +68,9 @@ pub(super) const REPLICAS: &[Metric] = &[
         &[],
         "Times that revocations, suspensions and limits were read as a whole, since changes may have been missed",
     ),
+    counter(
+        "relay_store_data_lost_total",
+        &[],
+        "Times that Redis was found emptied, or without revocations that are known here",
+    ),
 ];

@@ -64,6 +64,11 @@ impl RedisRecords {
         Ok(lost.len())
     }
 
+    /// The epoch of the words that are known. If [`Self::read_words`] changes it, Redis was emptied.
+    pub fn words_epoch(&self) -> Option<String> {
+        self.words.lock().epoch.clone()
+    }
+
     /// One instance's words have changed.
     pub async fn read_word(&self, instance: InstanceId) -> Result<(), StoreError> {
         let word = self.read(&[instance]).await?.pop();
