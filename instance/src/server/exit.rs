@@ -1,4 +1,7 @@
-//! How a command ends: a code for scripts, a line for people. The codes are those of the `sovereign-relay` command.
+//! How a command ends: a code for scripts, a line for people.
+//!
+//! The codes are those of the `sovereign-relay` command, which a test holds them to. They are written again because
+//! this server is built without the relay.
 
 use std::{fmt, process::ExitCode};
 
@@ -101,5 +104,25 @@ impl From<StoreError> for CommandError {
 impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
         Self::failed(error)
+    }
+}
+
+#[cfg(all(test, feature = "demo"))]
+mod tests {
+    use sovereign_relay::cli::exit::Exit as OfRelay;
+
+    use super::*;
+
+    #[test]
+    fn a_script_reads_the_codes_of_both_commands_alike() {
+        for (own, of_relay) in [
+            (Exit::Done, OfRelay::Done),
+            (Exit::Failed, OfRelay::Failed),
+            (Exit::Usage, OfRelay::Usage),
+            (Exit::Unreachable, OfRelay::Unreachable),
+            (Exit::Refused, OfRelay::Refused),
+        ] {
+            assert_eq!(own.code(), of_relay.code(), "{own:?}");
+        }
     }
 }
