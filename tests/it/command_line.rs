@@ -236,7 +236,11 @@ async fn answering(answer: &'static str) -> String {
 
 #[tokio::test]
 async fn the_health_check_is_0_when_alive_1_when_answered_otherwise_and_3_when_not_answered() {
-    let mut relay = Relay::start(RelayOptions::new()).await;
+    // So that it stops for longer than the commands take that look at it.
+    let options = RelayOptions::new()
+        .set("RELAY_DRAIN_GRACE", "15s")
+        .set("RELAY_PUSH_DEADLINE", "2s");
+    let mut relay = Relay::start(options).await;
     assert_eq!(relay.cli(&["healthcheck"]).await.done(), "alive\n");
     relay.terminate();
     relay.logged("\"stopping\"").await;

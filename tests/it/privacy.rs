@@ -55,7 +55,11 @@ async fn no_setting_of_the_log_makes_foreign_crates_print_content_nor_does_the_l
 
 /// The whole log, for what else there is to say about it.
 async fn nothing_is_found(options: RelayOptions) -> String {
-    let options = options.set("RELAY_PUSH_DEADLINE", "1s");
+    // Few messages are too many, however slowly they are sent.
+    let options = options
+        .set("RELAY_PUSH_DEADLINE", "1s")
+        .set("RELAY_SIGNAL_MESSAGES_PER_SECOND", "1")
+        .set("RELAY_SIGNAL_BURST", "5");
     let world = World::start_with(SimulatorOptions::default(), options).await;
     let mut planted = Planted::new(&[("a mark", MARK), ("a token", HEX_MARK), ("an address", ADDRESS)]);
     let enrolled = requests::enroll_with_a_name(&world, NAME, CONTACT).await;

@@ -63,6 +63,16 @@ impl Place {
         }
     }
 
+    /// The most that all together may let through where one alone may let through `alone`: that and a token or two. A
+    /// replica that did not hear from Redis in time goes by its share besides, which is never more than the whole.
+    async fn most(&self, alone: f64) -> f64 {
+        let failed = self
+            .replicas()
+            .map(|relay| relay.metric("relay_limit_leases_failed_total", ""));
+        let failed: f64 = join_all(failed).await.iter().sum();
+        if failed > 0.0 { 2.0 * alone } else { 1.01 * alone }
+    }
+
     /// One more, which starts with nothing in memory.
     async fn newcomer(&self) -> Relay {
         let options = RelayOptions::new()

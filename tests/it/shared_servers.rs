@@ -81,6 +81,19 @@ impl Replicas {
         ready(self.options.clone()).await
     }
 
+    /// Waits until all have left the last master for this one, each with the connection of its records and that of its
+    /// sessions.
+    async fn have_found(&self, master: &Server) {
+        until("all have found it", async || {
+            let channels = master.answer(&["PUBSUB", "CHANNELS", "relay:*"]);
+            channels.lines().count() == 2 * self.relays.len()
+        })
+        .await;
+        for relay in &self.relays {
+            until("redis is there", async || !is_degraded(relay).await).await;
+        }
+    }
+
     async fn session(&self) -> Made {
         self.relays[0].open_session(&self.instance).await
     }

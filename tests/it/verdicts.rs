@@ -22,8 +22,6 @@ use crate::support::{
 
 /// When a verdict without proof is worth asking for again, in seconds.
 const UNCONFIRMED_RETRY: u64 = 600;
-/// A hint is the rest of a wait: this much may have passed on a busy machine.
-const HINT_SLACK: u64 = 5;
 
 /// One answer of a provider and what it means.
 struct Row {
@@ -153,7 +151,7 @@ async fn check_row(world: &World, instance: &Instance, platform: Platform, proof
         body.remove("messageId");
     }
     check_since(&mut body, &row.expected, (began, ended), &context);
-    check_hint(&mut body, &row.expected, proof, &context);
+    check_hint(&mut body, &row.expected, proof, ended - began, &context);
     assert_eq!(Value::from(body), rest(&row.expected, proof), "{context}");
 }
 
@@ -174,8 +172,9 @@ fn check_since(body: &mut Map<String, Value>, expected: &Expected, asked: (u64, 
     }
 }
 
-/// Takes `retryAfterSeconds` out of the answer, if it is the right one.
-fn check_hint(body: &mut Map<String, Value>, expected: &Expected, proof: Proof, context: &str) {
+/// Takes `retryAfterSeconds` out of the answer, if it is the right one: the rest of a wait that began `took` seconds ago
+/// or later.
+fn check_hint(body: &mut Map<String, Value>, expected: &Expected, proof: Proof, took: u64, context: &str) {
     let hint = match (expected, proof) {
         (Expected::Failed { retry_after, .. }, _) => *retry_after,
         (Expected::GoneIfProven(_), Proof::None) => Some(UNCONFIRMED_RETRY),
@@ -185,7 +184,7 @@ fn check_hint(body: &mut Map<String, Value>, expected: &Expected, proof: Proof, 
     match hint {
         None => assert_eq!(said, None, "{context}"),
         Some(hint) => {
-            let bounds = hint.saturating_sub(HINT_SLACK).max(1)..=hint;
+            let bounds = hint.saturating_sub(took + 1).max(1)..=hint;
             assert!(said.is_some_and(|said| bounds.contains(&said)), "{context}");
         }
     }

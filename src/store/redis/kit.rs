@@ -1,4 +1,4 @@
-//! Real Redis servers for tests of this crate and of the whole relay: a process each, on a free loopback port, gone with
+//! Real Redis servers for tests of this crate and of the whole relay: a process each, at an address of its own, gone with
 //! its handle. A server's clock can be one that the test moves (`kit/clock.rs`), for all time in sessions is the server's.
 //!
 //! `RELAY_TEST_REDIS_SERVER` names another program, such as a Valkey:
@@ -9,7 +9,7 @@
 
 use std::{
     env, fs,
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    net::{SocketAddrV4, TcpStream},
     path::PathBuf,
     process::{Child, Command, Stdio},
     thread,
@@ -22,16 +22,17 @@ use tempfile::TempDir;
 mod clock;
 #[path = "kit/groups.rs"]
 mod groups;
+#[path = "kit/place.rs"]
+mod place;
 use clock::Clock;
 use groups::NODE_TIMEOUT;
 pub(crate) use groups::{Cluster, Watched};
+pub(crate) use place::own_place;
 
 /// Which says what a relay may do. Whoever uses a server's URL here may do no more.
 const SAMPLE: &str = include_str!("../../../deploy/redis.conf");
 /// Of a locked server, and of Sentinels.
 pub(crate) const PASSWORD: &str = "hunter2-hunter2";
-/// How often a port is chosen anew that somebody else took in the meantime.
-const TRIES: usize = 5;
 /// A server listens, or says what is waited for, within this many looks, 10 ms apart: a machine may be busy.
 const LOOKS: usize = 6000;
 /// The program that is started, and what names another one.
@@ -53,17 +54,17 @@ enum Shape {
     Locked,
     /// To be copied, and watched by Sentinels.
     Master,
-    /// With what the server of this port has.
-    ReplicaOf(u16),
-    /// A Sentinel that watches the server of this port, and how many must find it dead.
-    Sentinel(u16, usize),
+    /// With what the server of this place has.
+    ReplicaOf(SocketAddrV4),
+    /// A Sentinel that watches the server of this place, and how many must find it dead.
+    Sentinel(SocketAddrV4, usize),
 }
 
 /// A running server.
 pub(crate) struct Server {
     child: Option<Child>,
     program: String,
-    port: u16,
+    place: SocketAddrV4,
     shape: Shape,
     /// Where nodes of a Cluster talk.
     bus: u16,
@@ -92,23 +93,19 @@ impl Server {
     }
 
     fn start_as(program: &str, shape: Shape) -> Self {
-        for _ in 0..TRIES {
-            let directory = TempDir::new().unwrap();
-            let clock = matches!(shape, Shape::Frozen).then(|| Clock::new(directory.path()));
-            let mut server = Self {
-                child: None,
-                program: program.to_owned(),
-                port: free_port(),
-                shape,
-                bus: free_port(),
-                directory,
-                clock,
-            };
-            if server.launch() {
-                return server;
-            }
-        }
-        panic!("{program} does not start: is it installed?");
+        let directory = TempDir::new().unwrap();
+        let clock = matches!(shape, Shape::Frozen).then(|| Clock::new(directory.path()));
+        let mut server = Self {
+            child: None,
+            program: program.to_owned(),
+            place: own_place(),
+            shape,
+            bus: own_place().port(),
+            directory,
+            clock,
+        };
+        server.launch();
+        server
     }
 
     /// One that has everything again after a restart.
@@ -127,25 +124,25 @@ impl Server {
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.place.port()
     }
 
     /// Host and port.
     pub(crate) fn place(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        self.place.to_string()
     }
 
     /// Of one who may do everything.
     pub(crate) fn administrators_url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://{}", self.place)
     }
 
     /// Of a relay.
     pub(crate) fn url(&self) -> String {
         if matches!(self.shape, Shape::Locked) {
-            return format!("rediss://:{PASSWORD}@127.0.0.1:{}", self.port);
+            return format!("rediss://:{PASSWORD}@{}", self.place);
         }
-        format!("redis://{}@127.0.0.1:{}", login(), self.port)
+        format!("redis://{}@{}", login(), self.place)
     }
 
     /// Ends the process at once. All data is gone.
@@ -156,10 +153,10 @@ impl Server {
         }
     }
 
-    /// Starts it again on the same port.
+    /// Starts it again at the same place.
     pub(crate) fn restart(&mut self) {
         self.kill();
-        assert!(self.launch(), "the port is taken");
+        self.launch();
     }
 
     /// Lets the time of a frozen server pass.
@@ -190,9 +187,7 @@ impl Server {
 
     /// What it says to a command.
     pub(crate) fn answer(&self, command: &[&str]) -> String {
-        let port = self.port.to_string();
-        let mut client = Command::new("redis-cli");
-        client.args(["-p", &port]);
+        let mut client = self.client();
         if matches!(self.shape, Shape::Sentinel(..)) {
             client.args(["--no-auth-warning", "-a", PASSWORD]);
         }
@@ -204,11 +199,16 @@ impl Server {
     pub(crate) fn answers(&self, commands: &str) -> String {
         let input = self.directory.path().join("commands");
         fs::write(&input, commands).unwrap();
-        let mut client = Command::new("redis-cli");
-        client
-            .args(["-p", &self.port.to_string()])
-            .stdin(fs::File::open(input).unwrap());
+        let mut client = self.client();
+        client.stdin(fs::File::open(input).unwrap());
         String::from_utf8(client.output().unwrap().stdout).unwrap()
+    }
+
+    fn client(&self) -> Command {
+        let (host, port) = (self.place.ip().to_string(), self.place.port().to_string());
+        let mut client = Command::new("redis-cli");
+        client.args(["-h", &host, "-p", &port]);
+        client
     }
 
     /// Waits until the server says something in answer to a command.
@@ -225,23 +225,34 @@ impl Server {
     /// A file, for a Sentinel writes into its own.
     fn configuration(&self) -> PathBuf {
         let file = self.directory.path().join("redis.conf");
+        let host = self.place.ip();
         let own = match self.shape {
-            Shape::Single | Shape::Frozen | Shape::Master => String::new(),
+            Shape::Single | Shape::Frozen => String::new(),
+            // Whoever is connected to sees 127.0.0.1 otherwise.
+            Shape::Master => format!("replica-announce-ip {host}"),
             Shape::Node => format!(
-                "cluster-enabled yes\ncluster-port {}\ncluster-node-timeout {NODE_TIMEOUT}",
+                "cluster-enabled yes\ncluster-port {}\ncluster-announce-ip {host}\n\
+                 cluster-node-timeout {NODE_TIMEOUT}",
                 self.bus
             ),
             Shape::Kept => "appendonly yes\nappendfsync always".to_owned(),
             Shape::Locked => self.lock(),
-            Shape::ReplicaOf(port) => format!("replicaof 127.0.0.1 {port}"),
-            Shape::Sentinel(port, quorum) => format!(
-                "sentinel monitor main 127.0.0.1 {port} {quorum}\nsentinel down-after-milliseconds main 2000\n\
-                 sentinel failover-timeout main 6000\nrequirepass {PASSWORD}\nsentinel sentinel-pass {PASSWORD}"
-            ),
+            Shape::ReplicaOf(master) => {
+                let (ip, port) = (master.ip(), master.port());
+                format!("replicaof {ip} {port}\nreplica-announce-ip {host}")
+            }
+            Shape::Sentinel(master, quorum) => {
+                let (ip, port) = (master.ip(), master.port());
+                format!(
+                    "sentinel monitor main {ip} {port} {quorum}\nsentinel down-after-milliseconds main 2000\n\
+                     sentinel failover-timeout main 6000\nsentinel announce-ip {host}\n\
+                     requirepass {PASSWORD}\nsentinel sentinel-pass {PASSWORD}"
+                )
+            }
         };
         let place = format!(
-            "port {}\nbind 127.0.0.1\nloglevel warning\ndir {}",
-            self.port,
+            "port {}\nbind {host}\nloglevel warning\ndir {}",
+            self.place.port(),
             self.directory.path().display()
         );
         let data = "save \"\"\nrepl-diskless-sync-delay 0";
@@ -256,7 +267,7 @@ impl Server {
     }
 
     fn lock(&self) -> String {
-        let own = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let own = rcgen::generate_simple_self_signed([self.place.ip().to_string()]).unwrap();
         let key = self.directory.path().join("key.pem");
         fs::write(self.certificate(), own.cert.pem()).unwrap();
         fs::write(&key, own.signing_key.serialize_pem()).unwrap();
@@ -264,12 +275,12 @@ impl Server {
         format!(
             "port 0\ntls-port {}\ntls-auth-clients no\ntls-ca-cert-file {certificate}\n\
              tls-cert-file {certificate}\ntls-key-file {}\nrequirepass {PASSWORD}",
-            self.port,
+            self.place.port(),
             key.display()
         )
     }
 
-    fn launch(&mut self) -> bool {
+    fn launch(&mut self) {
         let mut command = Command::new(&self.program);
         command
             .arg(self.configuration())
@@ -281,15 +292,16 @@ impl Server {
         if let Some(clock) = &self.clock {
             clock.give_to(&mut command, self.program == REDIS);
         }
-        let mut child = command.spawn().expect("the server can be run");
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{} is needed for this test: {error}", self.program));
+        let child = self.child.insert(child);
         for _ in 0..LOOKS {
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
-                self.child = Some(child);
-                return true;
+            if TcpStream::connect(self.place).is_ok() {
+                return;
             }
-            if child.try_wait().unwrap().is_some() {
-                return false;
-            }
+            let ended = child.try_wait().unwrap();
+            assert!(ended.is_none(), "{} ended: {ended:?}", self.program);
             thread::sleep(Duration::from_millis(10));
         }
         panic!("{} does not listen", self.program);
@@ -327,9 +339,4 @@ pub(crate) fn login() -> String {
     let mut words = sample_user().split(' ');
     let password = words.find_map(|word| word.strip_prefix('>')).unwrap();
     format!("relay:{password}")
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }

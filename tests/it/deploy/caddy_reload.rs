@@ -76,6 +76,11 @@ async fn change_all(fleet: &Fleet, heard: &AtomicUsize, stop: &AtomicBool) {
             heard.load(Ordering::SeqCst) > before + 5
         })
         .await;
+        // What waited may arrive before its sender is back.
+        until("both are connected", async || {
+            relay.metric("relay_signal_welcomed_sockets", "").await == 2.0
+        })
+        .await;
         change(&fleet.caddy, nth).await;
         until("both were closed", async || {
             relay.metric("relay_signal_closes_total", "").await >= 2.0 * nth as f64

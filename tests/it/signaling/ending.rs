@@ -60,8 +60,8 @@ fn is_closed(bytes: &[u8], code: u16) -> bool {
         .any(|window| window[0] == 0x88 && window[2..] == [high, low])
 }
 
-/// Ends a session while a burst is on its way, at any moment of it; how much of it had arrived.
-async fn end_in_a_burst(session: &Made, code: u16, end: impl AsyncFnOnce()) -> usize {
+/// Ends a session while a burst is on its way, at any moment of it.
+async fn end_in_a_burst(session: &Made, code: u16, end: impl AsyncFnOnce()) {
     let (b, _) = session.join("b", load(2)).await;
     let (mut a, _) = session.join("a", load(1)).await;
     let stream = b.socket.get_ref();
@@ -77,7 +77,6 @@ async fn end_in_a_burst(session: &Made, code: u16, end: impl AsyncFnOnce()) -> u
     assert!(is_closed(&arrived.0, code));
     assert_eq!(messages(&arrived.0[before..]), 0, "after {some} messages");
     assert_eq!(a.end().await, code);
-    messages(&arrived.0)
 }
 
 /// All at once, so that connections wait for their turn when the answer goes out.
@@ -90,20 +89,15 @@ async fn nothing_is_delivered_after_a_delete_was_acknowledged() {
         let (relay, instance) = (relay.clone(), instance.clone());
         bursts.spawn(async move {
             let session = relay.open_session(&instance).await;
-            let arrived = end_in_a_burst(&session, 4410, async || {
+            end_in_a_burst(&session, 4410, async || {
                 assert_eq!(relay.delete_session(&instance, &session).await.status, 204);
             })
             .await;
             assert_eq!(relay.look_at(&instance, &session).await.status, 404);
             assert_eq!(session.refusal("b", load(3)).await, 4404);
-            arrived
         });
     }
-    let arrived: usize = bursts.join_all().await.into_iter().sum();
-    assert!(
-        arrived < 60 * BURST as usize,
-        "some bursts were cut short: {arrived}"
-    );
+    bursts.join_all().await;
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use crate::support::{
     answer::Answer,
     peer::{Peer, load, resume},
     relay::{Relay, RelayOptions},
+    until,
     world::World,
 };
 
@@ -96,7 +97,10 @@ async fn strangers_crowd_and_guess_as_much_as_the_operator_says() {
     let session = relay.open_session(&relay.enroll().await).await;
     let mut first = Peer::connect(&session.url).await;
     // One thread of the relay may be slower than another: without waiting, the second could come before it.
-    while relay.metric("relay_signal_sockets_before_hello", "").await < 1.0 {}
+    until("the first is there", async || {
+        relay.metric("relay_signal_sockets_before_hello", "").await >= 1.0
+    })
+    .await;
     let mut second = Peer::connect(&session.url).await;
     let _third = Peer::connect(&session.url).await;
     assert_eq!(first.end().await, 4508);
@@ -140,6 +144,10 @@ async fn sockets_that_take_all_their_places_leave_connections_for_pushes() {
     let push = json!({ "deviceToken": world.address(Platform::Ios), "platform": "ios", "encryptedPayload": "sealed" });
     assert_eq!(relay.push(&instance, &push).await.word(), "sent");
     here.remove(0).close(1000).await;
+    until("its place is free", async || {
+        relay.metric("relay_signal_welcomed_sockets", "").await == 2.0
+    })
+    .await;
     let (mut late, _) = other.join("b", load(2)).await;
     late.message(1, "there is a place again").await;
     assert_eq!(here.remove(1).next_of("msg").await["seq"], 1);
@@ -178,7 +186,10 @@ async fn however_many_sockets_come_a_push_finds_a_connection() {
         .bearer_auth(&instance.key)
         .json(&push);
     assert_eq!(Answer::from(request).await.word(), "sent");
-    assert_eq!(relay.metric("relay_signal_welcomed_sockets", "").await, 60.0);
+    until("all places are taken", async || {
+        relay.metric("relay_signal_welcomed_sockets", "").await == 60.0
+    })
+    .await;
     let crowds = [
         "relay_signal_sockets_before_hello",
         "relay_signal_leaving_sockets",

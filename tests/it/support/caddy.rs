@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use super::{
     command::{Ended, finish},
     log::Log,
-    place::own_place,
+    redis::own_place,
 };
 
 pub const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/Caddyfile");
@@ -109,12 +109,13 @@ impl Caddy {
         self.log.text()
     }
 
-    /// Whether a health check has found nobody there.
+    /// Whether a health check has found nobody there, and Caddy goes by it: it does so between the line of that check
+    /// and the next one.
     pub fn has_missed(&self, replica: SocketAddrV4) -> bool {
         let host = format!("\"host\":\"{replica}\"");
         let log = self.log.text();
-        let mut lines = log.lines();
-        lines.any(|line| line.contains("HTTP request failed") && line.contains(&host))
+        let is_miss = |line: &&str| line.contains("HTTP request failed") && line.contains(&host);
+        log.lines().filter(is_miss).count() >= 2
     }
 
     /// Takes over a configuration that is the sample but for one text, as after an operator's edit.

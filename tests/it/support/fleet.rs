@@ -10,8 +10,7 @@ use super::{
     answer::Answer,
     caddy::{self, Caddy},
     grown,
-    place::own_place,
-    redis,
+    redis::{self, own_place},
     relay::{Caller, Relay, RelayOptions},
     sessions::{Made, open_session_at},
 };

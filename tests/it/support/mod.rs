@@ -11,7 +11,6 @@ pub mod grown;
 pub mod in_process;
 pub mod log;
 pub mod peer;
-pub mod place;
 pub mod programs;
 pub mod raw;
 #[path = "../../../src/store/redis/kit.rs"]

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use super::{
-    place::own_place,
+    redis::own_place,
     turn_client::{self, TurnClient},
 };
 

@@ -78,14 +78,14 @@ impl Watched {
     pub(crate) fn start_with(replicas: usize, sentinels: usize) -> Self {
         let master = Server::start_with(Shape::Master);
         let replicas: Vec<_> = (0..replicas)
-            .map(|_| Server::start_with(Shape::ReplicaOf(master.port)))
+            .map(|_| Server::start_with(Shape::ReplicaOf(master.place)))
             .collect();
         for replica in &replicas {
             replica.until("master_link_status:up", &["INFO", "replication"]);
         }
         let quorum = sentinels / 2 + 1;
         let sentinels: Vec<_> = (0..sentinels)
-            .map(|_| Server::start_with(Shape::Sentinel(master.port, quorum)))
+            .map(|_| Server::start_with(Shape::Sentinel(master.place, quorum)))
             .collect();
         for sentinel in &sentinels {
             let master = ["SENTINEL", "MASTER", "main"];
@@ -124,6 +124,6 @@ impl Watched {
     /// Whether a Sentinel names another master than the first.
     pub(crate) fn has_moved(&self) -> bool {
         let named = self.sentinels[0].answer(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"]);
-        !named.contains(&self.master.port.to_string())
+        !named.contains(&self.master.port().to_string())
     }
 }

@@ -7,7 +7,8 @@ use crate::store::redis::{
 };
 
 const KEY: u128 = 0xabc;
-const DEADLINE: Duration = Duration::from_secs(1);
+/// Of pushes: their claims outlast every test, but where their end is waited for.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn now() -> Now {
     Now {
@@ -24,12 +25,12 @@ fn outcome(message: u128) -> Remembered {
 }
 
 fn memory(redis: &Redis, replica: &str) -> RedisOutcomes {
-    RedisOutcomes::new(
-        redis.clone(),
-        Arc::new(EmbeddedOutcomes::new()),
-        replica,
-        DEADLINE,
-    )
+    memory_within(redis, replica, DEADLINE)
+}
+
+fn memory_within(redis: &Redis, replica: &str, deadline: Duration) -> RedisOutcomes {
+    let own = Arc::new(EmbeddedOutcomes::new());
+    RedisOutcomes::new(redis.clone(), own, replica, deadline)
 }
 
 #[tokio::test]
@@ -106,7 +107,9 @@ async fn the_claim_of_a_replica_that_is_heard_of_ends_a_little_after_its_pushs_d
     let server = Server::start();
     let wired = link(&server).await;
     let redis = wired.redis().clone();
-    assert_eq!(memory(&redis, "one").get(KEY, now()).await, None);
+    let memory = |replica| memory_within(&redis, replica, Duration::from_secs(1));
+    assert_eq!(memory("one").get(KEY, now()).await, None);
+    let began = tokio::time::sleep(Duration::ZERO).deadline();
     let life: u64 = redis.send(redis::cmd("PTTL").arg(name(KEY))).await.unwrap();
     assert!((1..=3000).contains(&life));
     // It ends with the claim, as everything does that tests leave behind.
@@ -116,13 +119,14 @@ async fn the_claim_of_a_replica_that_is_heard_of_ends_a_little_after_its_pushs_d
             tokio::time::sleep(LOOK).await;
         }
     };
-    let other = memory(&redis, "other");
+    let other = memory("other");
     let mut next = other.get(KEY, now());
-    let early = Duration::from_millis(life) - LOOK * 10;
+    let early = began + Duration::from_millis(life) - LOOK * 10;
     tokio::select! {
+        biased;
+        () = tokio::time::sleep_until(early) => {}
         () = beating => {}
         _ = &mut next => panic!("it may still be under way"),
-        () = tokio::time::sleep(early) => {}
     }
     assert_eq!(next.await, None);
 }
@@ -132,14 +136,10 @@ async fn the_claim_of_a_replica_that_died_is_taken_over_long_before_it_ends() {
     let server = Server::start();
     let wired = link(&server).await;
     let redis = wired.redis().clone();
-    let memory = |replica| {
-        let own = Arc::new(EmbeddedOutcomes::new());
-        RedisOutcomes::new(redis.clone(), own, replica, Duration::from_secs(60))
-    };
+    let memory = |replica| memory(&redis, replica);
     assert_eq!(memory("dead").get(KEY, now()).await, None);
     let other = memory("other");
-    let soon = Duration::from_secs(20);
-    let next = tokio::time::timeout(soon, other.get(KEY, now())).await;
+    let next = tokio::time::timeout(DEADLINE / 2, other.get(KEY, now())).await;
     assert_eq!(next.expect("it does not wait for a dead one"), None);
     other.put(KEY, outcome(1), now()).await;
     assert_eq!(memory("third").get(KEY, now()).await, Some(outcome(1)));
@@ -174,8 +174,8 @@ async fn while_redis_is_away_a_replica_goes_by_its_own_memory() {
         one.put(KEY, outcome(1), now()).await;
         assert_eq!(one.get(KEY, now()).await, Some(outcome(1)));
     };
-    let soon = PATIENCE * 3;
-    tokio::time::timeout(soon, pushed)
+    // Redis comes back only afterwards.
+    tokio::time::timeout(DEADLINE, pushed)
         .await
         .expect("no push is held up");
     server.restart();

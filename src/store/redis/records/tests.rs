@@ -5,7 +5,7 @@ use crate::store::{
         kit::Server,
         link::{
             RedisLink,
-            tests::{is_back, link},
+            tests::{PATIENCE, is_back, link},
         },
     },
     revocation::{Cause, Gone, State},
@@ -23,7 +23,10 @@ async fn fresh() -> (Arc<dyn Store>, (Server, RedisLink)) {
 }
 
 async fn open() -> (RedisRecords, (Server, RedisLink)) {
-    let server = Server::start();
+    open_at(Server::start()).await
+}
+
+async fn open_at(server: Server) -> (RedisRecords, (Server, RedisLink)) {
     let wired = link(&server).await;
     (RedisRecords::new(wired.redis().clone()), (server, wired))
 }
@@ -244,7 +247,7 @@ async fn a_suspension_that_is_over_is_forgotten_by_the_memories_that_follow_too(
 
 #[tokio::test]
 async fn replicas_are_counted_while_they_beat() {
-    let (store, _guard) = open().await;
+    let (store, _guard) = open_at(Server::start_frozen()).await;
     assert_eq!(store.beat("one").await.unwrap().replicas, 1);
     assert_eq!(store.beat("two").await.unwrap().replicas, 2);
     assert_eq!(store.beat("one").await.unwrap().replicas, 2);
@@ -257,9 +260,8 @@ async fn a_store_that_is_away_says_so_and_fails_at_once() {
     let (store, (mut server, wired)) = open().await;
     assert!(store.fault().is_none());
     server.kill();
-    let soon = std::time::Duration::from_secs(3);
-    let asked = tokio::time::timeout(soon, store.record(instance(1))).await;
-    assert!(asked.expect("it fails in time").is_err());
+    let asked = tokio::time::timeout(PATIENCE, store.record(instance(1))).await;
+    assert!(asked.expect("it does not wait for the server").is_err());
     assert!(store.fault().is_some());
     server.restart();
     is_back(&wired).await;

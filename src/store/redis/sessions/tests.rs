@@ -49,7 +49,7 @@ impl Passing for Hand {
 struct Replica {
     store: RedisSessions,
     told: Arc<Told>,
-    _running: JoinSet<()>,
+    running: JoinSet<()>,
 }
 
 /// What a registry would be told.
@@ -114,11 +114,7 @@ impl Replica {
         running.spawn(async move { kept.run(local.as_ref()).await });
         told.hears(News::Missed).await;
         told.forget();
-        Self {
-            store,
-            told,
-            _running: running,
-        }
+        Self { store, told, running }
     }
 
     async fn make(&self) {
@@ -153,6 +149,11 @@ impl Replica {
         assert_eq!(trimmed, Trimmed::Trimmed);
     }
 
+    /// From now on it beats when the test says so, and not once a second besides. It must be connected.
+    fn beats_no_more(&mut self) {
+        self.running.abort_all();
+    }
+
     /// One beat, without waiting for it.
     async fn beats(&self) {
         let dead = self.store.0.renew().await.unwrap();
@@ -160,7 +161,8 @@ impl Replica {
     }
 }
 
-const DEADLINE: Duration = Duration::from_secs(30);
+/// As long as Sentinels may take whose votes split, or who don't trust their clocks for half a minute.
+const DEADLINE: Duration = Duration::from_secs(300);
 const ID: SessionId = SessionId::from_bytes([7; 16]);
 const INSTANCE: InstanceId = InstanceId::from_bytes([1; 16]);
 

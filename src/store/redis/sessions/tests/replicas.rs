@@ -68,7 +68,8 @@ async fn a_receiver_is_woken_again_until_it_took_everything() {
 #[tokio::test]
 async fn a_replica_that_was_not_heard_of_for_5_s_is_dead_and_its_peers_are_away_until_it_is_heard_again() {
     let server = Server::start_frozen();
-    let (one, _, other, b) = pair(&server).await;
+    let (one, _, mut other, b) = pair(&server).await;
+    other.beats_no_more();
     other.beats().await;
     let seen = async || one.store.peer(ID, Slot::A).await.unwrap();
     for (passes, state, changes_in) in [
@@ -114,31 +115,35 @@ async fn bytes_are_counted_over_all_replicas() {
 async fn bytes_that_wait_when_both_left_count_until_the_session_ends_early() {
     let server = Server::start_frozen();
     let (one, a, other, b) = pair(&server).await;
-    let count = async |passed| {
-        for replica in [&one, &other] {
-            let shared = &replica.store.0;
-            shared.ledger.clean(shared.clock.now().mono + passed);
+    // Each replica's own time.
+    let time = || [&one, &other].map(|replica| replica.store.0.clock.now().mono);
+    let count = async |times: [Duration; 2]| {
+        for (replica, time) in [&one, &other].into_iter().zip(times) {
+            replica.store.0.ledger.clean(time);
             replica.beats().await;
         }
         one.beats().await;
         assert_eq!(one.store.mailbox_bytes(), other.store.mailbox_bytes());
         one.store.mailbox_bytes()
     };
+    let after = |times: [Duration; 2], seconds| times.map(|time| time + Duration::from_secs(seconds));
     one.append(Slot::A, a, 1).await.unwrap();
-    let bytes = count(Duration::ZERO).await;
+    let bytes = count(time()).await;
     assert!(bytes > 0);
     let leave = async |replica: &Replica, slot, epoch| {
         let left = replica.store.unbind(ID, slot, epoch, Departure::Bye).await;
         left.unwrap();
     };
+    let before = time();
     leave(&one, Slot::A, a).await;
     leave(&other, Slot::B, b).await;
     // Taken back elsewhere: it is as if both had never left.
     server.pass(Duration::from_secs(3));
-    assert_eq!(count(Duration::from_secs(3)).await, bytes);
+    assert_eq!(count(after(before, 3)).await, bytes);
     let a = one.bind(Slot::A, 1, 2).await.epoch;
-    assert_eq!(count(Duration::from_secs(6)).await, bytes);
+    assert_eq!(count(after(time(), 6)).await, bytes);
+    let before = time();
     leave(&one, Slot::A, a).await;
-    assert_eq!(count(Duration::from_secs(4)).await, bytes);
-    assert_eq!(count(Duration::from_secs(6)).await, 0);
+    assert_eq!(count(after(before, 4)).await, bytes);
+    assert_eq!(count(after(time(), 6)).await, 0);
 }

@@ -9,7 +9,7 @@ use std::{
 const FIRST_PORT: u16 = 3478;
 
 /// An address and a port that no other test has, nor a connection of one: all of 127.0.0.0/8 is this machine's.
-pub fn own_place() -> SocketAddrV4 {
+pub(crate) fn own_place() -> SocketAddrV4 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     let address = Ipv4Addr::new(127, 64 | (high & 63), middle, low);
