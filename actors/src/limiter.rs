@@ -139,11 +139,8 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
     /// Takes one; `Err` is how long until it would pass.
     pub fn take(&self, key: &K, now: Duration) -> Result<(), Duration> {
         self.hand.set(now);
-        if self.slots.used.load(Ordering::Relaxed) >= self.room.keys && !self.slots.map.contains_key(key) {
-            return match self.room.when_full {
-                WhenFull::Pass => Ok(()),
-                WhenFull::Refuse(wait) => Err(wait),
-            };
+        if !self.has_room() && !self.slots.map.contains_key(key) {
+            return self.without_room();
         }
         self.limiter
             .check_key(key)
@@ -161,7 +158,7 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
     /// does has said so. A key that has no room is not held.
     pub fn hold(&self, key: &K, wait: Duration, now: Duration) {
         let held = nanos(now.saturating_add(wait)).saturating_add(self.tolerance);
-        let has_room = self.slots.used.load(Ordering::Relaxed) < self.room.keys;
+        let has_room = self.has_room();
         match self.slots.map.entry(key.clone()) {
             Entry::Occupied(mut arrival) => *arrival.get_mut() = held.max(*arrival.get()),
             Entry::Vacant(slot) if has_room => {
@@ -172,11 +169,22 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
         }
     }
 
-    /// Whether a take would pass, without taking.
+    /// Whether a take would pass. Nothing is taken, not even for a moment: who looks must not stand in the way of who
+    /// takes.
     pub fn check(&self, key: &K, now: Duration) -> Result<(), Duration> {
-        self.take(key, now)?;
-        self.give_back(key);
-        Ok(())
+        self.hand.set(now);
+        let Some(arrival) = self.slots.map.get(key).map(|arrival| *arrival) else {
+            return if self.has_room() {
+                Ok(())
+            } else {
+                self.without_room()
+            };
+        };
+        let passes_at = arrival.saturating_sub(self.tolerance);
+        if passes_at <= self.hand.now().as_u64() {
+            return Ok(());
+        }
+        Err(Duration::from_nanos(passes_at.saturating_sub(nanos(now))))
     }
 
     /// Forgets the keys whose budget is full again, which changes no answer. Owners call it on a timer.
@@ -191,6 +199,17 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
     /// Keys remembered.
     pub fn keys(&self) -> usize {
         self.slots.map.len()
+    }
+
+    fn has_room(&self) -> bool {
+        self.slots.used.load(Ordering::Relaxed) < self.room.keys
+    }
+
+    fn without_room(&self) -> Result<(), Duration> {
+        match self.room.when_full {
+            WhenFull::Pass => Ok(()),
+            WhenFull::Refuse(wait) => Err(wait),
+        }
     }
 }
 

@@ -13,7 +13,8 @@
 //! Shared: what was spent meanwhile is charged with the next ask
 //! ```
 //!
-//! Called by `leases.rs`, which does the asking. Time is passed in.
+//! Called by `leases.rs`, which does the asking. Time is passed in, by threads that have looked at the clock one after
+//! the other and come in any order; here it never goes back.
 //!
 //! Invariants: in `Shared` no push passes without a token that Redis granted, so replicas together never exceed the
 //! limit; a replica hoards at most a batch and a half, unused tokens lapse after [`LASTS`], and the batch shrinks with
@@ -80,6 +81,8 @@ pub(super) struct Lease {
     /// Spent from the local share and not told yet, and when the last was.
     untold: u32,
     untold_at: Duration,
+    /// The latest time that was passed in.
+    seen: Duration,
 }
 
 #[derive(Debug)]
@@ -98,8 +101,7 @@ impl Lease {
             replicas: replicas.max(1),
             stock: 0,
             stock_until: now,
-            // Not even until now: another thread may have looked at the clock a moment before.
-            refused_until: Duration::ZERO,
+            refused_until: now,
             asked: None,
             waiting: 0,
             mode: Mode::Shared {
@@ -108,11 +110,13 @@ impl Lease {
             },
             untold: 0,
             untold_at: now,
+            seen: now,
         }
     }
 
     /// Another rate starts with a full budget, as it does in Redis. An answer under way is for the old one.
     pub(super) fn agree(&mut self, per_minute: u32, replicas: u32, now: Duration) {
+        let now = self.see(now);
         self.replicas = replicas.max(1);
         if per_minute.max(1) == self.per_minute {
             return;
@@ -127,6 +131,7 @@ impl Lease {
 
     /// One token, if there is one. After `Wait` somebody waits, until [`Lease::serve`].
     pub(super) fn take(&mut self, now: Duration) -> Take {
+        let now = self.see(now);
         self.lapse(now);
         if self.stock > 0 {
             self.stock -= 1;
@@ -151,6 +156,7 @@ impl Lease {
 
     /// A token that was not used after all.
     pub(super) fn give_back(&mut self, now: Duration) {
+        let now = self.see(now);
         self.lapse(now);
         if self.stock == 0 {
             self.stock_until = now + LASTS;
@@ -160,6 +166,7 @@ impl Lease {
 
     /// The call to make now, if any: after each take and each answer. Until it is answered there is no other.
     pub(super) fn ask(&mut self, now: Duration) -> Option<Ask> {
+        let now = self.see(now);
         if self.asked.is_some() {
             return None;
         }
@@ -187,6 +194,7 @@ impl Lease {
         if asked.per_minute != self.per_minute {
             return;
         }
+        let now = self.see(now);
         self.lapse(now);
         self.untold = self.untold.saturating_sub(asked.charge);
         self.stock = self.stock.saturating_add(grant.granted);
@@ -204,6 +212,7 @@ impl Lease {
 
     /// Redis has not answered in time: from now on this replica's share of what was left holds.
     pub(super) fn on_away(&mut self, now: Duration) {
+        let now = self.see(now);
         self.asked = None;
         let share = match &self.mode {
             Mode::Local { share, .. } => *share,
@@ -232,6 +241,7 @@ impl Lease {
     /// Whether forgetting it changes no answer: nothing is under way, held, owed or refused, and the budget is full
     /// again as far as is known, for that is what a new one goes by where Redis does not answer.
     pub(super) fn is_idle(&self, now: Duration) -> bool {
+        let now = now.max(self.seen);
         let settled = match &self.mode {
             Mode::Shared { left, at } => self.level(*left, now.saturating_sub(*at)) >= self.per_minute,
             Mode::Local { share, .. } => share.is_full(now),
@@ -243,6 +253,12 @@ impl Lease {
             && self.waiting == 0
             && now >= self.refused_until
             && self.untold(now) == 0
+    }
+
+    /// What counts as now.
+    fn see(&mut self, now: Duration) -> Duration {
+        self.seen = self.seen.max(now);
+        self.seen
     }
 
     fn batch(&self) -> u32 {

@@ -176,7 +176,7 @@ impl Answer {
     }
 }
 
-/// Its sender falls only with the runtime.
+/// Its sender never falls without a word.
 async fn answered(receiver: oneshot::Receiver<Paid>) -> Paid {
     receiver.await.unwrap_or(Err(PATIENCE))
 }
@@ -218,7 +218,7 @@ impl Table {
         drop(slot);
         if let Some(ask) = ask {
             // It ends by itself: each call has its time limit, and there is a next one only while pushes wait.
-            tokio::spawn(self.clone().ask(account, ask));
+            tokio::spawn(Self::ask(Call::new(self, account), ask));
         }
         answer
     }
@@ -233,11 +233,12 @@ impl Table {
         })
     }
 
-    async fn ask(self: Arc<Self>, account: Account, first: Ask) {
+    async fn ask(mut call: Call, first: Ask) {
         let mut next = Some(first);
         while let Some(ask) = next {
-            let answer = tokio::time::timeout(PATIENCE, self.source.lease(account, ask)).await;
-            next = self.settle(account, answer.ok().and_then(Result::ok));
+            let lease = call.table.source.lease(call.account, ask);
+            let answer = tokio::time::timeout(PATIENCE, lease).await;
+            next = call.ends(answer.ok().and_then(Result::ok));
         }
     }
 
@@ -264,6 +265,41 @@ impl Table {
             let _ = waiter.send(told.map(|()| self.receipt(account)));
         }
         ask
+    }
+}
+
+/// The calls that one account makes. Dropped while one is under way (its task panics, or ends with its runtime), that
+/// one counts as failed: there is no other before it is over.
+struct Call {
+    table: Arc<Table>,
+    account: Account,
+    is_under_way: bool,
+}
+
+impl Call {
+    /// The first is under way.
+    fn new(table: &Arc<Table>, account: Account) -> Self {
+        Self {
+            table: table.clone(),
+            account,
+            is_under_way: true,
+        }
+    }
+
+    /// What to ask next, if anything.
+    fn ends(&mut self, grant: Option<Grant>) -> Option<Ask> {
+        let next = self.table.settle(self.account, grant);
+        self.is_under_way = next.is_some();
+        next
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if self.is_under_way {
+            // So soon after a failure nothing is asked.
+            let _ = self.table.settle(self.account, None);
+        }
     }
 }
 

@@ -54,10 +54,12 @@ impl Default for EmbeddedLimits {
 
 impl SharedLimits for EmbeddedLimits {
     fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Duration> {
+        // What is shared is not taken, not even for a moment, for a push that is refused.
+        self.check(spend, now)?;
         let Some(group) = spend.group else {
             return self.tokens.take(&spend.token, now.mono);
         };
-        // When one refuses, the other is asked too, so that the wait is for both.
+        // Somebody else may have taken meanwhile. When one refuses, the other is asked too: the wait is for both.
         let group_wait = self.groups.take(&group, now.mono).err();
         let token_wait = self.tokens.take(&spend.token, now.mono).err();
         match (group_wait, token_wait) {

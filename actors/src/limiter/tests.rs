@@ -234,3 +234,32 @@ fn a_key_without_room_is_not_held() {
     limiter.hold(&2, Duration::from_secs(7), Duration::ZERO);
     assert_eq!((limiter.keys(), limiter.take(&2, Duration::ZERO)), (1, Ok(())));
 }
+
+#[test]
+fn who_looks_takes_nothing_even_for_a_moment() {
+    let limiter = Limiter::shared(Rate::per_minute(1), ROOM);
+    let now = Duration::from_secs(1);
+    assert_eq!(limiter.check(&1, now), Ok(()));
+    assert_eq!(limiter.keys(), 0);
+    std::thread::scope(|scope| {
+        let looks = || (0..20_000).all(|_| limiter.check(&1, now).is_ok());
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(looks)).collect();
+        assert!(threads.into_iter().all(|thread| thread.join().unwrap()));
+    });
+    assert_eq!(limiter.take(&1, now), Ok(()));
+    assert_eq!(limiter.check(&1, now - NANO), Err(Duration::from_secs(60) + NANO));
+}
+
+#[test]
+fn a_look_at_a_key_without_room_is_told_what_a_take_would_be() {
+    let wait = Duration::from_secs(7);
+    for when_full in [WhenFull::Pass, WhenFull::Refuse(wait)] {
+        let limiter = Limiter::own(Rate::per_minute(1), Room { keys: 1, when_full });
+        limiter.take(&1, Duration::ZERO).unwrap();
+        assert_eq!(
+            limiter.check(&2, Duration::ZERO),
+            limiter.take(&2, Duration::ZERO)
+        );
+        assert!(limiter.check(&1, Duration::ZERO).is_err());
+    }
+}

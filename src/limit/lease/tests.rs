@@ -124,6 +124,46 @@ fn a_thread_that_looked_at_the_clock_before_the_first_one_is_not_refused() {
 }
 
 #[test]
+fn a_thread_that_looked_at_the_clock_before_the_first_one_gets_the_last_of_a_share_too() {
+    for per_minute in [1, 120] {
+        let mut lease = Lease::new(per_minute, 1, START);
+        assert_eq!(lease.take(START), Take::Wait);
+        assert!(lease.ask(START).is_some());
+        lease.on_away(START);
+        let earlier = START - Duration::from_nanos(1);
+        for taken in 0..per_minute {
+            assert_eq!(lease.take(earlier), Take::Granted, "{taken} of {per_minute}");
+        }
+        assert!(matches!(lease.take(earlier), Take::Refused(_)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_decides_by_the_latest_time_that_it_was_told(
+        per_minute in 1..200_u32,
+        steps in prop::collection::vec((0..5_u8, 0..20_000_u64, 0..10_u64), 1..200),
+    ) {
+        let (mut ordered, mut mixed) = (Lease::new(per_minute, 2, START), Lease::new(per_minute, 2, START));
+        let mut latest = START;
+        for (step, millis, behind) in steps {
+            latest += MILLI * u32::try_from(millis / 10).unwrap();
+            let late = latest - MILLI * u32::try_from(behind).unwrap().min(u32::try_from((latest - START).as_millis()).unwrap());
+            // Somebody has told the time before.
+            ordered.ask(latest);
+            mixed.ask(latest);
+            let told = |lease: &mut Lease, now| match step {
+                0 | 1 => format!("{:?}", lease.take(now)),
+                2 => { lease.on_grant(grant(per_minute.min(3), 0, SECOND), now); String::new() }
+                3 => { lease.on_away(now); String::new() }
+                _ => format!("{:?} {}", lease.serve(now), lease.is_idle(now)),
+            };
+            prop_assert_eq!(told(&mut ordered, latest), told(&mut mixed, late));
+        }
+    }
+}
+
+#[test]
 fn three_replicas_let_through_what_one_alone_would_within_five_percent_wherever_the_pushes_come() {
     let alone = 600 + 600;
     for demand in [[100, 100, 100], [300, 0, 0], [200, 20, 1], [40, 3, 1], [7, 7, 7]] {

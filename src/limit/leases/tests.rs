@@ -31,6 +31,7 @@ struct Bank {
     open: Notify,
     is_away: bool,
     hangs: bool,
+    panics: bool,
 }
 
 struct Source(Arc<Bank>);
@@ -43,6 +44,7 @@ impl TokenSource for Source {
             if bank.hangs {
                 std::future::pending::<()>().await;
             }
+            assert!(!bank.panics, "a panic that a test asks for");
             if bank.is_away {
                 return Err(StoreError("away".to_owned()));
             }
@@ -196,6 +198,34 @@ async fn a_store_that_hangs_or_fails_holds_a_push_up_for_a_moment_and_its_share_
             "a third is its share"
         );
     }
+}
+
+#[tokio::test]
+async fn a_call_that_panics_or_ends_with_its_runtime_counts_as_failed() {
+    let (limits, bank) = limits(Bank {
+        panics: true,
+        ..bank(0)
+    });
+    soon(limits.pay(bill(None), now())).await.unwrap().keep();
+    assert_eq!(bank.calls.lock().unwrap().len(), 1);
+    known(limits.pay(bill(None), now())).unwrap().keep();
+
+    let (limits, _bank) = self::limits(Bank {
+        hangs: true,
+        ..self::bank(0)
+    });
+    let asking = limits.clone();
+    let paid = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let paid = runtime.block_on(async { soon(asking.pay(bill(None), now())) });
+        drop(runtime);
+        paid
+    });
+    paid.await.unwrap().await.unwrap().keep();
+    known(limits.pay(bill(None), now())).unwrap().keep();
 }
 
 #[tokio::test]

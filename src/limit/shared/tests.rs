@@ -85,3 +85,11 @@ fn a_million_tokens_leave_nothing_behind() {
     limits.clean(now.plus(Duration::from_secs(120)));
     assert_eq!(limits.keys(), 0);
 }
+
+#[test]
+fn a_push_that_its_token_refuses_takes_nothing_of_its_group_even_for_a_moment() {
+    let limits = EmbeddedLimits::new();
+    while limits.take(spend(None, 1), START).is_ok() {}
+    assert!(limits.take(spend(Some(9), 1), START).is_err());
+    assert_eq!(limits.keys(), 1, "the group was not touched");
+}
