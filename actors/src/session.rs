@@ -1,7 +1,8 @@
 //! One actor per session that this replica holds connections of: it routes what one peer says to the other.
 //!
 //! Started and found by [`registry::Sessions`]. The decisions are pure: `record.rs` (what is kept, called by a store)
-//! and `state.rs` (what this replica does with a frame). This file is the shell that owns mailbox and timers:
+//! and `state.rs` (what this replica does with a frame). This file and those beside it that extend the actor
+//! (`seating.rs`, `timers.rs`, `ending.rs`) are the shell that owns mailbox and timers:
 //!
 //! ```text
 //! Dial   -> store.bind -> link of the old connection closed 4409, the peer told
@@ -29,16 +30,15 @@ use actix::{
 };
 use futures_util::FutureExt as _;
 use metrics::counter;
-use sovereign_relay_protocol::{
-    limits::SESSION_SECONDS_MAX,
-    signal::{
-        close::CloseCode,
-        frame::{Mood, Opaque},
-        id::{SessionId, Slot},
-    },
+use sovereign_relay_protocol::signal::{
+    close::CloseCode,
+    frame::{Mood, Opaque},
+    id::{SessionId, Slot},
 };
 
+mod arbiters;
 mod bucket;
+mod debt;
 mod directory;
 mod ending;
 pub mod link;
@@ -48,6 +48,7 @@ pub mod port;
 pub mod record;
 pub mod registry;
 pub mod rules;
+mod seating;
 mod slot;
 mod state;
 mod timers;
@@ -55,14 +56,13 @@ mod timers;
 #[cfg(test)]
 mod tests;
 
-use crate::ports::StoreError;
+use debt::Debt;
 use link::Link;
 pub use messages::Said;
-use messages::{Dial, Reply, Submit};
-use port::{Appended, BindRefusal, Bound, Departure, Gone, News, Trimmed};
+use messages::{Reply, Submit};
+use port::{Appended, Departure, Gone, News, Trimmed};
 use registry::Kit;
-use state::{Answer, STORE_RETRY, SessionState, Verdict, after_trim};
-use timers::cancel;
+use state::{Answer, SessionState, Verdict, after_trim};
 
 /// One session's actor.
 pub(crate) struct SessionActor {
@@ -87,6 +87,8 @@ pub(crate) struct SessionActor {
     asking: Rc<()>,
     /// How often connections were ended from outside.
     ends: u64,
+    /// How often a peer was to be looked at.
+    looks: u64,
     /// It panicked; its state means nothing any more.
     dead: bool,
 }
@@ -117,60 +119,9 @@ impl SessionActor {
             loss: None,
             asking: Rc::new(()),
             ends: 0,
+            looks: 0,
             dead: false,
         }
-    }
-
-    fn dial(&mut self, dial: Dial, ctx: &mut Context<Self>) {
-        let Dial { bind, link, reply } = dial;
-        let ends = self.ends;
-        let bound = self.kit.store.bind(self.id, bind);
-        self.ask(ctx, bound, move |actor, ctx, outcome| {
-            let outcome = outcome.and_then(|bound| match actor.ends == ends {
-                true => actor.seat(bind.slot, link, bound, ctx),
-                false => Err(actor.turn_away(bind.slot, &bound, ctx)),
-            });
-            // A connection that went away meanwhile departs like any other.
-            let lost = outcome.as_ref().ok().map(|bound| bound.epoch);
-            if reply.send(outcome).is_err()
-                && let Some(epoch) = lost
-            {
-                actor.depart(bind.slot, epoch, Departure::Lost, None, ctx);
-            }
-        });
-    }
-
-    /// It came while connections were ended, perhaps its own: the client dials again and hears why.
-    fn turn_away(&mut self, slot: Slot, bound: &Bound, ctx: &mut Context<Self>) -> BindRefusal {
-        self.depart(slot, bound.epoch, Departure::Lost, None, ctx);
-        Gone::Unavailable(StoreError("ended while the slot was asked for".to_owned())).into()
-    }
-
-    fn seat(
-        &mut self,
-        slot: Slot,
-        link: Arc<Link>,
-        bound: Bound,
-        ctx: &mut Context<Self>,
-    ) -> Result<Bound, BindRefusal> {
-        if !self.state.on_bound(slot, &bound) {
-            return Err(BindRefusal::Gone(Gone::Fenced));
-        }
-        self.forget_missed(ctx);
-        let local = Local {
-            epoch: bound.epoch,
-            link,
-            look: None,
-        };
-        if let Some(old) = self.local_mut(slot).replace(local) {
-            old.link.close(CloseCode::Replaced);
-            self.let_go(old, ctx);
-        }
-        self.cancel_idle(ctx);
-        self.expire_in(bound.expires_in, ctx);
-        self.look_in(slot, bound.peer.changes_in, ctx);
-        self.look_around(slot.other(), ctx);
-        Ok(bound)
     }
 
     fn submit(&mut self, submit: Submit, ctx: &mut Context<Self>) {
@@ -186,7 +137,8 @@ impl SessionActor {
             Said::Bye { mood } => {
                 counter!("relay_signal_goodbyes_total", "mood" => mood.map_or("none", Mood::as_str))
                     .increment(1);
-                self.depart(slot, epoch, Departure::Bye, Some(reply), ctx);
+                let debt = Debt::new(&self.kit, self.id, slot, epoch, Departure::Bye);
+                self.depart(debt, Some(reply), ctx);
             }
         }
     }
@@ -253,49 +205,6 @@ impl SessionActor {
             }
             let _ = reply.send(after_trim(&outcome).map_or(Ok(()), Err));
         });
-    }
-
-    fn depart(
-        &mut self,
-        slot: Slot,
-        epoch: u64,
-        departure: Departure,
-        reply: Option<Reply>,
-        ctx: &mut Context<Self>,
-    ) {
-        self.state.on_departed(slot, epoch);
-        if self.local(slot).is_some_and(|local| local.epoch == epoch) {
-            let local = self.local_mut(slot).take();
-            local.into_iter().for_each(|local| self.let_go(local, ctx));
-        }
-        let (kit, id) = (self.kit.clone(), self.id);
-        let first = kit.store.unbind(id, slot, epoch, departure);
-        let unbound = async move {
-            let mut outcome = first.await;
-            if let Some(reply) = reply {
-                // Whoever left doesn't always wait to hear it.
-                let _ = reply.send(Err(CloseCode::Normal));
-            }
-            // After the longest life of a session there is nothing to give back.
-            for _ in 0..SESSION_SECONDS_MAX {
-                if !matches!(outcome, Err(Gone::Unavailable(_))) {
-                    break;
-                }
-                tokio::time::sleep(STORE_RETRY).await;
-                outcome = kit.store.unbind(id, slot, epoch, departure).await;
-            }
-        };
-        self.ask(ctx, unbound, move |actor, ctx, ()| {
-            // One that was replaced meanwhile changed nothing, and the peer sees the newer one.
-            actor.look(slot.other(), ctx);
-            actor.stop_when_idle(ctx);
-        });
-    }
-
-    fn let_go(&mut self, local: Local, ctx: &mut Context<Self>) {
-        cancel(ctx, local.look);
-        self.leaving.push(local.link);
-        self.leaving.retain(|link| !link.is_silent());
     }
 
     fn hear(&mut self, news: News, ctx: &mut Context<Self>) {

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::{
     SessionActor,
+    debt::Debt,
     messages::{End, Reply},
     port::Departure,
     timers::cancel,
@@ -40,7 +41,8 @@ impl SessionActor {
             local.link.close(end.code);
             let epoch = local.epoch;
             // Without its goodbye: the peer sees it away first.
-            self.depart(slot, epoch, Departure::Lost, None, ctx);
+            let debt = Debt::new(&self.kit, self.id, slot, epoch, Departure::Lost);
+            self.depart(debt, None, ctx);
         }
         if end.only.is_none() {
             self.on_all_ended(end.code, ctx);

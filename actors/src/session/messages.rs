@@ -1,6 +1,9 @@
 //! What a session's actor is told, and by whom: connections, their sockets' ends, the sessions API, a stop.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use actix::{Context, Handler, Message};
 use sovereign_relay_protocol::{
@@ -15,8 +18,9 @@ use tokio::sync::oneshot;
 
 use super::{
     SessionActor,
+    debt::Debt,
     link::Link,
-    port::{Bind, BindRefusal, Bound, Departure, News},
+    port::{Bind, BindRefusal, Bound, News},
 };
 
 /// A connection wants a slot.
@@ -25,6 +29,8 @@ use super::{
 pub(crate) struct Dial {
     pub(crate) bind: Bind,
     pub(crate) link: Arc<Link>,
+    /// Set once anything may have come of it: until then it may be told to another actor.
+    pub(crate) begun: Arc<AtomicBool>,
     pub(crate) reply: oneshot::Sender<Result<Bound, BindRefusal>>,
 }
 
@@ -74,10 +80,7 @@ pub(crate) struct Miss {
 /// A connection's socket is gone.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Depart {
-    pub(crate) slot: Slot,
-    pub(crate) epoch: u64,
-}
+pub(crate) struct Depart(pub(crate) Debt);
 
 /// Ends connections: of one instance, or all.
 #[derive(Message)]
@@ -130,9 +133,9 @@ impl Handler<Miss> for SessionActor {
 impl Handler<Depart> for SessionActor {
     type Result = ();
 
-    fn handle(&mut self, depart: Depart, ctx: &mut Context<Self>) {
+    fn handle(&mut self, Depart(debt): Depart, ctx: &mut Context<Self>) {
         self.guarded(ctx, |actor, ctx| {
-            actor.depart(depart.slot, depart.epoch, Departure::Lost, None, ctx);
+            actor.depart(debt, None, ctx);
         });
     }
 }

@@ -8,8 +8,8 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -24,22 +24,26 @@ use sovereign_relay_protocol::{
         session::SessionLimits,
     },
 };
-use tokio::sync::oneshot;
-use tracing::error;
+use tokio::{sync::oneshot, time::timeout};
+use tracing::{error, warn};
 
 use super::{
     SessionActor,
+    arbiters::Arbiters,
+    debt::Debt,
     directory::Directory,
     link::Link,
-    messages::{Depart, Dial, End, Hear, Leave, Miss, Said, Submit},
-    port::{Bind, BindRefusal, Bound, Entry as MailboxEntry, Gone, News, SessionStore},
+    messages::{Dial, End, Hear, Leave, Miss, Said, Submit},
+    port::{Bind, BindRefusal, Bound, Departure, Entry as MailboxEntry, Gone, News, SessionStore},
     rules::SessionRules,
     state::{STORE_RETRY, code_of},
 };
-use crate::ports::Clock;
+use crate::{ports::Clock, registry::tracker::Tracker};
 
 /// How often a message looks for a living actor. A miss means that one was just dying.
 const TRIES: usize = 4;
+/// How long a stop waits for slots to be given back: a few times what a healthy store needs for all of them.
+const LAST_DEBTS: Duration = Duration::from_millis(500);
 /// Sessions that are ended at the same time. Each may wait for a client that reads slowly, and no instance has so many
 /// that others would wait for its own.
 const ENDS: usize = 1024;
@@ -59,9 +63,11 @@ pub(crate) struct Kit {
     pub(crate) directory: Directory,
     /// See [`Sessions::write_until`], in milliseconds of the monotonic clock.
     pub(crate) writes_until: AtomicU64,
+    /// Slots that are being given back.
+    pub(crate) debts: Tracker,
+    /// Its arbiters are being stopped.
+    pub(crate) is_closed: AtomicBool,
 }
-
-struct Arbiters(Mutex<Vec<Arbiter>>);
 
 /// A slot that a connection holds. Dropped, the slot is given back as lost, unless it was left before.
 pub struct Held {
@@ -116,8 +122,10 @@ impl Sessions {
                 clock,
                 directory: Directory::new(handles),
                 writes_until: AtomicU64::new(u64::MAX),
+                debts: Tracker::default(),
+                is_closed: AtomicBool::new(false),
             }),
-            arbiters: Arc::new(Arbiters(Mutex::new(arbiters))),
+            arbiters: Arc::new(Arbiters::new(arbiters)),
         }
     }
 
@@ -130,19 +138,31 @@ impl Sessions {
     ) -> Result<(Bound, Held), BindRefusal> {
         let dials = self.kit.directory.seat(id, &self.kit).dials;
         let _dial = dials.try_acquire().map_err(|_| busy())?;
-        let ask = |reply| Dial {
-            bind,
-            link: link.clone(),
-            reply,
-        };
-        let mut dialing = Dialing {
-            sessions: self.clone(),
-            id,
-            slot: bind.slot,
-            answer: self.send(id, ask).ok_or_else(busy)?,
-        };
-        let bound = (&mut dialing.answer).await.map_err(|_| busy())??;
-        Ok((bound, dialing.held(&bound)))
+        for _ in 0..TRIES {
+            let begun = Arc::<AtomicBool>::default();
+            let ask = |reply| Dial {
+                bind,
+                link: link.clone(),
+                begun: begun.clone(),
+                reply,
+            };
+            let mut dialing = Dialing {
+                sessions: self.clone(),
+                id,
+                slot: bind.slot,
+                answer: self.send(id, ask).ok_or_else(busy)?,
+            };
+            match (&mut dialing.answer).await {
+                Ok(bound) => {
+                    let bound = bound?;
+                    return Ok((bound, dialing.held(&bound)));
+                }
+                // It was on its way to an actor that left or died before.
+                Err(_lost) if !begun.load(Ordering::SeqCst) => {}
+                Err(_lost) => break,
+            }
+        }
+        Err(busy().into())
     }
 
     /// Ends the connections of a session on this replica: all, or those of one instance. Returns when none of them
@@ -217,8 +237,17 @@ impl Sessions {
         self.kit.rules.limits
     }
 
-    /// Stops the arbiters. Connections are gone by then, or are closed 1011.
+    /// Stops the arbiters. Connections are gone by then, or are closed 1011; their slots are given back before, unless the
+    /// store takes long.
     pub async fn close(&self) {
+        let debts = &self.kit.debts;
+        if timeout(LAST_DEBTS, debts.none_left()).await.is_err() {
+            warn!(
+                slots = debts.count(),
+                "the store did not take all slots back in time"
+            );
+        }
+        self.kit.is_closed.store(true, Ordering::SeqCst);
         let arbiters = self.arbiters.take();
         // The threads end at once, but joining them blocks.
         let join = || arbiters.into_iter().for_each(|arbiter| drop(arbiter.join()));
@@ -347,46 +376,18 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let Self {
-            sessions,
-            id,
-            slot,
-            epoch,
-            ..
-        } = self;
-        for _ in 0..TRIES {
-            let seat = sessions.kit.directory.seat(*id, &sessions.kit);
-            let depart = Depart {
-                slot: *slot,
-                epoch: *epoch,
-            };
-            match seat.address.try_send(depart) {
-                Ok(()) => return,
-                // One more for each connection is no flood.
-                Err(actix::dev::SendError::Full(depart)) => return seat.address.do_send(depart),
-                Err(actix::dev::SendError::Closed(_)) => sessions.kit.directory.leave(*id, seat.generation),
-            }
-        }
-        error!(
-            "a slot could not be given back; its peer sees it online until the session ends, which mends it"
-        );
+        let kit = &self.sessions.kit;
+        Debt::new(kit, self.id, self.slot, self.epoch, Departure::Lost).hand_over();
     }
 }
 
-impl Arbiters {
-    fn take(&self) -> Vec<Arbiter> {
-        let arbiters = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for arbiter in &arbiters {
-            // One that has stopped already is fine.
-            let _ = arbiter.stop();
-        }
-        arbiters
+#[cfg(test)]
+impl Sessions {
+    pub(crate) fn debt(&self, id: SessionId, slot: Slot, epoch: u64, departure: Departure) -> Debt {
+        Debt::new(&self.kit, id, slot, epoch, departure)
     }
-}
 
-impl Drop for Arbiters {
-    fn drop(&mut self) {
-        // A registry that was never closed ends its threads all the same.
-        self.take();
+    pub(crate) fn debts(&self) -> usize {
+        self.kit.debts.count()
     }
 }

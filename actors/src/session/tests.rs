@@ -3,5 +3,6 @@
 mod connections;
 mod crowds;
 mod faults;
+mod overtaking;
 mod shelf;
 mod support;

@@ -19,6 +19,7 @@ const IDLE: Duration = Duration::from_secs(5);
 impl SessionActor {
     /// Reads the presence of a connection's peer, if the connection is here.
     pub(super) fn look(&mut self, slot: Slot, ctx: &mut Context<Self>) {
+        self.looks += 1;
         let Some(epoch) = self.local(slot).map(|local| local.epoch) else {
             return;
         };

@@ -47,6 +47,12 @@ pub(super) struct Shelf {
     pub(super) delay: AtomicU64,
     /// How long an answer takes to the next question for a peer alone.
     pub(super) next_look: AtomicU64,
+    /// How long an answer takes to the next one that asks for a slot, which it has by then.
+    pub(super) next_bind: AtomicU64,
+    /// The next one that asks for a slot is too much for it.
+    pub(super) bind_panics: AtomicBool,
+    /// Whoever gives a slot back is too much for it.
+    pub(super) unbind_panics: AtomicBool,
     /// It can't be reached.
     pub(super) away: Arc<AtomicBool>,
     /// The next message is too much for it: at once, or later.
@@ -63,6 +69,9 @@ impl Shelf {
             records: Arc::default(),
             delay: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
+            next_bind: AtomicU64::new(0),
+            bind_panics: AtomicBool::new(false),
+            unbind_panics: AtomicBool::new(false),
             away: Arc::default(),
             panics: AtomicBool::new(false),
             panics_later: AtomicBool::new(false),
@@ -96,10 +105,15 @@ impl Shelf {
     }
 
     /// A slot as it is kept.
-    pub(super) fn state_of(&self, slot: Slot) -> PeerState {
+    pub(super) fn presence_of(&self, slot: Slot) -> Presence {
         let records = self.records.lock().unwrap();
         let record = records.get(&id(MAIN)).unwrap();
-        record.peer(slot.other(), self.clock.now()).told.state
+        record.peer(slot.other(), self.clock.now())
+    }
+
+    /// What a peer is told of it.
+    pub(super) fn state_of(&self, slot: Slot) -> PeerState {
+        self.presence_of(slot).told.state
     }
 }
 
@@ -121,8 +135,20 @@ impl SessionStore for Shelf {
     }
 
     fn bind(&self, id: SessionId, bind: Bind) -> BoxFuture<'static, Result<Bound, BindRefusal>> {
+        assert!(
+            !self.bind_panics.swap(false, Ordering::SeqCst),
+            "a panic that a test asked for"
+        );
+        let way_back = Duration::from_millis(self.next_bind.swap(0, Ordering::SeqCst));
         let bound = self.work(id, move |record, now| Ok(record.bind(&bind, now)));
-        bound.map(|bound: Result<_, Gone>| bound?).boxed()
+        async move {
+            let bound: Result<_, Gone> = bound.await;
+            if !way_back.is_zero() {
+                tokio::time::sleep(way_back).await;
+            }
+            bound?
+        }
+        .boxed()
     }
 
     fn append(
@@ -191,6 +217,10 @@ impl SessionStore for Shelf {
         epoch: u64,
         departure: Departure,
     ) -> BoxFuture<'static, Result<(), Gone>> {
+        assert!(
+            !self.unbind_panics.load(Ordering::SeqCst),
+            "a panic that a test asked for"
+        );
         self.work(id, move |record, now| record.unbind(slot, epoch, departure, now))
     }
 }

@@ -92,6 +92,13 @@ impl Bench {
         (a, b)
     }
 
+    /// Somebody gets a slot by way of another replica.
+    pub(super) fn bind_elsewhere(&self, bind: Bind) {
+        let mut records = self.shelf.records.lock().unwrap();
+        let record = records.get_mut(&id(MAIN)).unwrap();
+        record.bind(&bind, self.shelf.clock.now()).unwrap();
+    }
+
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
         self.shelf.clock.clone()
     }
