@@ -18,6 +18,8 @@ use crate::support::{
 
 /// The longest step of a breaker, in seconds.
 const LONGEST_STEP: u64 = 10;
+/// The relay signs one JWT for each stretch of so many seconds.
+const JWT_SLOT_SECONDS: i64 = 45 * 60;
 
 async fn world(deadline: &str) -> World {
     World::start_with(SimulatorOptions::default(), options(deadline)).await
@@ -193,6 +195,8 @@ async fn goaway_under_load_loses_and_doubles_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_pushes_across_an_expiry_cost_one_token_request_and_one_jwt() {
     let world = world("17s").await;
+    let slot = || world.simulators.clock().unix_seconds() / JWT_SLOT_SECONDS;
+    let first_slot = slot();
     let instances = instances(&world, 4).await;
     for platform in [Platform::Ios, Platform::Android, Platform::Windows] {
         all_sent(&pushes(&world, &instances[0], platform, 1).await);
@@ -214,7 +218,7 @@ async fn many_pushes_across_an_expiry_cost_one_token_request_and_one_jwt() {
         .into_iter()
         .map(|used| used.jwt)
         .collect();
-    assert_eq!(jwts.len(), 1);
+    assert!(jwts.len() as i64 <= 1 + slot() - first_slot);
 }
 
 #[tokio::test]
