@@ -39,7 +39,7 @@ pub fn secret() -> SessionSecret {
 
 /// Waits for what must happen soon.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future)
+    tokio::time::timeout(Duration::from_secs(60), future)
         .await
         .expect("it happens soon")
 }

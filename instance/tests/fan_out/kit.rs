@@ -36,6 +36,9 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+#[path = "../../../src/store/redis/kit/place.rs"]
+mod place;
+
 /// For events that come at once, on a machine that may be busy.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 const ADMIN_TOKEN: &str = "admin-token-of-the-test-0123456789";
@@ -271,7 +274,10 @@ impl World {
     pub async fn start_with(limits: Limits, relay_settings: &[(&str, &str)]) -> Self {
         let directory = TempDir::new().unwrap();
         let simulators = Simulators::start(SimulatorOptions::default()).await.unwrap();
-        let relay = Relay::start(&simulators, directory.path(), relay_settings).await;
+        // It can come back there.
+        let place = place::own_place().to_string();
+        let settings = [&[("RELAY_LISTEN", place.as_str())], relay_settings].concat();
+        let relay = Relay::start(&simulators, directory.path(), &settings).await;
         let ahead = Ahead::default();
         let clock = ahead.clock();
         let choice = relay.url().parse().unwrap();

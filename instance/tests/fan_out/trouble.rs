@@ -178,16 +178,16 @@ async fn a_device_s_own_limit_holds_that_device_only() {
 async fn a_push_service_that_names_a_time_is_not_asked_before_it() {
     let world = World::start().await;
     let (throttled, other) = (world.browser().await, world.browser().await);
-    let busy = Behaviour::RetryAfter(429, "100".to_owned());
+    let busy = Behaviour::RetryAfter(429, "1000".to_owned());
     world.push_service.behave(&throttled, busy);
     let report = send(&world, &notification("Body")).await;
     assert_eq!((report.sent, report.waiting), (1, 1));
     assert_eq!(world.push_service.messages(&other).len(), 1);
     world.push_service.behave(&throttled, Behaviour::Judge);
-    world.ahead.by(90);
+    world.ahead.by(900);
     assert_eq!(world.instance.fan_out.turn().await.unwrap().targets(), 0);
     assert_eq!(world.push_service.requests(&throttled), 1);
-    world.ahead.by(20);
+    world.ahead.by(200);
     assert_eq!(world.instance.fan_out.turn().await.unwrap().sent, 1);
     assert_eq!(world.push_service.messages(&throttled).len(), 1);
 }

@@ -4,6 +4,9 @@ use tokio::time::timeout;
 
 use crate::kit::{DEADLINE, NO_RELAY, Place, finish};
 
+#[path = "../../../src/store/redis/kit/place.rs"]
+mod place;
+
 const DEVICES: &str = "/api/account/push-device-token";
 
 /// An Android phone: FCM's tokens have no rules to break. The key is a point that is on the curve: its generator.
@@ -189,9 +192,7 @@ async fn a_port_that_is_taken_is_told_in_one_line() {
 #[tokio::test]
 async fn a_log_that_cannot_be_written_ends_no_server() {
     let place = Place::new();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap().to_string();
-    drop(free);
+    let address = place::own_place().to_string();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = place.command(&["serve", "--listen", &address]);
     let mut child = command.stderr(full).spawn().unwrap();
