@@ -69,6 +69,8 @@ pub(crate) struct InstanceActor {
     /// Number of the last read of the standing; the answers of earlier ones are void.
     reads: u64,
     refreshers: Vec<oneshot::Sender<()>>,
+    /// The store is being told of a suspension.
+    is_telling: bool,
     /// It panicked; its state means nothing any more.
     dead: bool,
 }
@@ -115,6 +117,7 @@ impl InstanceActor {
             standing,
             reads: 0,
             refreshers: Vec::new(),
+            is_telling: false,
             dead: false,
         }
     }
@@ -239,6 +242,9 @@ impl InstanceActor {
         let now = self.kit.clock.now();
         self.state.clean(now);
         self.write_use(ctx);
+        if let Some(untold) = self.state.untold_suspension(now).cloned() {
+            self.write_suspension(untold, ctx);
+        }
         match self.standing {
             StandingPhase::Unsure => self.read_standing(ctx),
             StandingPhase::Known if self.is_idle(now) => self.leave(ctx),
@@ -321,13 +327,13 @@ impl Handler<Settled> for InstanceActor {
     type Result = ();
 
     fn handle(&mut self, settled: Settled, ctx: &mut Context<Self>) {
-        self.guarded(ctx, |actor, _| {
+        self.guarded(ctx, |actor, ctx| {
             if let Some(suspension) = settled.answer().and_then(|(push, began, result)| {
                 actor
                     .state
                     .settle(push.token, result, began, actor.kit.clock.now())
             }) {
-                actor.write_suspension(suspension);
+                actor.on_suspended(suspension, ctx);
             }
             // Dropping it answers the caller.
         });

@@ -216,6 +216,17 @@ pub struct Suspension {
     pub reason: String,
 }
 
+impl Suspension {
+    /// Whether it lasts as long as another, or longer.
+    pub fn outlasts(&self, other: &Self) -> bool {
+        match (self.until, other.until) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(others)) => own >= others,
+        }
+    }
+}
+
 /// What instances' actors read and write of their records. Embedded now, Redis later; one contract suite.
 pub trait InstanceStore: Send + Sync + 'static {
     /// The standing of an instance. `young_group` is the group of the caller's address, for a key that has

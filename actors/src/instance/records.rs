@@ -27,6 +27,11 @@ pub(crate) struct Refresh(pub(crate) oneshot::Sender<()>);
 #[rtype(result = "()")]
 struct NotWritten(Use);
 
+/// The store was told of a suspension, or could not be.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct SuspensionWritten(bool);
+
 impl InstanceActor {
     /// Reads the standing. Only the last read counts: what an earlier one saw may be older than a refresh.
     pub(super) fn read_standing(&mut self, ctx: &mut Context<Self>) {
@@ -88,16 +93,27 @@ impl InstanceActor {
         });
     }
 
-    /// Writes a suspension, which holds here already.
-    pub(super) fn write_suspension(&self, suspension: Suspension) {
+    /// The instance was suspended just now.
+    pub(super) fn on_suspended(&mut self, suspension: Suspension, ctx: &mut Context<Self>) {
         counter!("relay_abuse_suspensions_total").increment(1);
         warn!(instance = %self.instance, reason = suspension.reason, "instance suspended");
+        self.write_suspension(suspension, ctx);
+    }
+
+    /// Writes a suspension, which holds here already. One that could not be written is written at a later tick.
+    pub(super) fn write_suspension(&mut self, suspension: Suspension, ctx: &mut Context<Self>) {
+        if std::mem::replace(&mut self.is_telling, true) {
+            return;
+        }
         let written = patiently(self.kit.store.suspend(self.instance, suspension));
-        let (tracked, instance) = (self.kit.writes.enter(), self.instance);
+        let (actor, tracked, instance) = (ctx.address(), self.kit.writes.enter(), self.instance);
         actix_rt::spawn(async move {
-            if let Err(error) = written.await {
-                error!(%instance, %error, "cannot write the suspension, which holds until the relay restarts");
+            let written = written.await;
+            if let Err(error) = &written {
+                error!(%instance, %error, "cannot write the suspension, which holds here and is written again");
             }
+            // An actor that is gone can't write it again either.
+            let _ = actor.try_send(SuspensionWritten(written.is_ok()));
             drop(tracked);
         });
     }
@@ -119,6 +135,21 @@ impl Handler<NotWritten> for InstanceActor {
 
     fn handle(&mut self, NotWritten(noted): NotWritten, ctx: &mut Context<Self>) {
         self.guarded(ctx, |actor, _| actor.state.put_back_use(noted));
+    }
+}
+
+impl Handler<SuspensionWritten> for InstanceActor {
+    type Result = ();
+
+    fn handle(&mut self, SuspensionWritten(is_written): SuspensionWritten, ctx: &mut Context<Self>) {
+        self.guarded(ctx, |actor, ctx| {
+            actor.is_telling = false;
+            if is_written {
+                actor.state.on_suspension_told();
+                // What was read meanwhile may be older than the suspension, or an operator's answer to it.
+                actor.read_standing(ctx);
+            }
+        });
     }
 }
 

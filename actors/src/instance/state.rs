@@ -99,6 +99,8 @@ pub(crate) struct InstanceState {
     /// The operator allows it more than the default.
     trusted: bool,
     suspension: Option<Suspension>,
+    /// The suspension is this actor's own, and the store has not taken it in: that it knows of none is no pardon.
+    is_untold: bool,
     sent: u64,
     budgets: Budgets,
     pub(super) signaling: Signaling,
@@ -119,6 +121,7 @@ impl InstanceState {
             group: None,
             trusted: false,
             suspension: None,
+            is_untold: false,
             sent: 0,
             pressure: Pressure::new(),
             unwritten: None,
@@ -128,9 +131,8 @@ impl InstanceState {
 
     /// What the store knows, at the start and whenever the operator changed it.
     pub(crate) fn on_standing(&mut self, standing: Option<Standing>) {
-        let pardoned =
-            self.suspension.is_some() && standing.as_ref().is_none_or(|known| known.suspension.is_none());
-        if pardoned {
+        let told = standing.as_ref().and_then(|known| known.suspension.clone());
+        if told.is_none() && !self.is_untold && self.suspension.is_some() {
             self.pressure.pardon();
         }
         let per_minute = standing.as_ref().and_then(|known| known.per_minute);
@@ -142,7 +144,21 @@ impl InstanceState {
         // What was sent since the store was last told is counted here alone.
         self.sent = self.sent.max(standing.as_ref().map_or(0, |known| known.sent));
         self.signaling.on_standing(standing.as_ref());
-        self.suspension = standing.and_then(|known| known.suspension);
+        self.suspension = match self.suspension.take().filter(|_| self.is_untold) {
+            Some(own) => Some(told.filter(|told| told.outlasts(&own)).unwrap_or(own)),
+            None => told,
+        };
+    }
+
+    /// The suspension that the store is to be told of, while it lasts.
+    pub(crate) fn untold_suspension(&self, now: Now) -> Option<&Suspension> {
+        let lasts = self.is_untold && self.suspended(now).is_some();
+        self.suspension.as_ref().filter(|_| lasts)
+    }
+
+    /// The store has taken it in: from now on its word holds.
+    pub(crate) fn on_suspension_told(&mut self) {
+        self.is_untold = false;
     }
 
     /// The checks that come before everything else. `has_slot`: whether it is among the pushes that may be under
@@ -259,7 +275,9 @@ impl InstanceState {
     /// Whether the actor may stop: nothing came for `idle_after`, and nothing is remembered whose loss would let the
     /// instance do more than it may.
     pub(crate) fn is_idle(&self, idle_after: Duration, now: Now) -> bool {
-        now.mono.saturating_sub(self.active_at) >= idle_after && self.pressure.is_calm(now.mono)
+        now.mono.saturating_sub(self.active_at) >= idle_after
+            && self.pressure.is_calm(now.mono)
+            && self.untold_suspension(now).is_none()
     }
 
     /// Entries of all maps.
@@ -286,6 +304,7 @@ impl InstanceState {
             reason: SUSPENSION_REASON.to_owned(),
         };
         self.suspension = Some(suspension.clone());
+        self.is_untold = true;
         suspension
     }
 

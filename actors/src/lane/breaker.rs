@@ -128,7 +128,8 @@ impl Breaker {
     /// What a call told. Answers of an earlier phase's calls are dropped.
     pub(super) fn finished(&mut self, pass: Pass, health: Health, now: Duration) {
         if health == Health::Answered {
-            self.answered_at = Some(now);
+            // Calls end on several threads, each of which looked at the clock before it came here.
+            self.answered_at = self.answered_at.max(Some(now));
         }
         if pass.era != self.era {
             return;

@@ -5,4 +5,5 @@ mod pushes;
 mod repeats;
 mod sessions;
 mod standing;
+mod store;
 mod support;

@@ -84,14 +84,8 @@ pub(super) fn note_use(
 
 /// The abuse policy's suspension never shortens the operator's.
 pub(super) fn suspend(record: &mut Record, suspension: Suspension) {
-    let keeps = match (
-        record.suspension.as_ref().map(|present| present.until),
-        suspension.until,
-    ) {
-        (None, _) | (Some(Some(_)), None) => false,
-        (Some(None), _) => true,
-        (Some(Some(present)), Some(new)) => present >= new,
-    };
+    let present = record.suspension.as_ref();
+    let keeps = present.is_some_and(|present| present.outlasts(&suspension));
     if !keeps {
         record.suspension = Some(suspension);
     }

@@ -1,7 +1,8 @@
 //! Sessions in memory: the store of a single node. "Stored" means "in memory": a restart ends the sessions.
 //!
 //! One lock for each session, held for microseconds; the rules are `actors/src/session/record.rs`. What has expired
-//! is never seen, whether or not [`MemorySessions::sweep`] came by.
+//! is never seen, whether or not [`MemorySessions::sweep`] came by. The clock is read under the lock, so that time never
+//! goes back for a session, nor for the next one of the same id.
 
 use std::sync::Arc;
 
@@ -82,8 +83,9 @@ impl MemorySessions {
     }
 
     fn make(&self, new: &NewSession) -> Creation {
+        let place = self.sessions.entry(new.id);
         let now = self.clock.now();
-        match self.sessions.entry(new.id) {
+        match place {
             Place::Occupied(mut place) if !place.get().is_over(now) => self.join(place.get_mut(), new),
             Place::Occupied(mut place) => {
                 self.settle(place.get());
@@ -147,8 +149,8 @@ impl MemorySessions {
         id: SessionId,
         work: impl FnOnce(&mut SessionRecord, Now) -> Result<T, E>,
     ) -> Result<T, E> {
-        let now = self.clock.now();
         let mut record = self.sessions.get_mut(&id).ok_or(Gone::NoSession)?;
+        let now = self.clock.now();
         if record.is_over(now) {
             return Err(Gone::NoSession.into());
         }
@@ -208,8 +210,8 @@ impl SessionStore for MemorySessions {
         id: SessionId,
         instance: InstanceId,
     ) -> BoxFuture<'static, Result<Option<SessionView>, StoreError>> {
-        let now = self.clock.now();
         let record = self.sessions.get(&id);
+        let now = self.clock.now();
         let own = record.filter(|record| !record.is_over(now) && record.belongs_to(instance));
         ready(Ok(own.map(|record| record.view(id, now)))).boxed()
     }

@@ -134,27 +134,78 @@ fn the_operators_limit_replaces_the_default() {
     });
 }
 
+/// Pushes to dead tokens until the instance is suspended: for how long.
+async fn loops_over_dead_tokens(bench: &Bench) -> Duration {
+    bench.lane.open(10 * REPEATS_SUSPEND);
+    for _ in 0..REPEATS_SUSPEND {
+        bench.clock.advance(Duration::from_secs(61));
+        for token in GONE..=LAST_GONE {
+            match bench.registry.push(instance(1), push(token)).await {
+                Err(Refusal::Suspended { retry_after }) => return retry_after.unwrap(),
+                outcome => assert!(outcome.is_ok()),
+            }
+        }
+    }
+    panic!("never suspended");
+}
+
+async fn is_suspended(bench: &Bench) -> bool {
+    let outcome = bench.registry.push(instance(1), push(GONE)).await;
+    matches!(outcome, Err(Refusal::Suspended { .. }))
+}
+
 #[test]
 fn a_loop_over_a_dead_token_ends_in_a_suspension_that_is_written_with_its_reason() {
     run(|| async {
         let bench = Bench::new();
-        bench.lane.open(10 * REPEATS_SUSPEND);
-        let suspended = 'looping: {
-            for _ in 0..REPEATS_SUSPEND {
-                bench.clock.advance(Duration::from_secs(61));
-                for token in GONE..=LAST_GONE {
-                    match bench.registry.push(instance(1), push(token)).await {
-                        Err(Refusal::Suspended { retry_after }) => break 'looping retry_after,
-                        outcome => assert!(outcome.is_ok()),
-                    }
-                }
-            }
-            panic!("never suspended");
-        };
-        assert!(suspended.is_some_and(|rest| rest <= Duration::from_secs(3600)));
+        assert!(loops_over_dead_tokens(&bench).await <= Duration::from_secs(3600));
         let (who, written) = bench.store.suspensions.lock().unwrap().pop().unwrap();
         assert_eq!((who, written.reason.as_str()), (instance(1), SUSPENSION_REASON));
         assert!(written.until.is_some());
+    });
+}
+
+#[test]
+fn a_standing_that_was_read_before_a_suspension_was_written_is_no_pardon() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.lane.open(1);
+        assert!(bench.registry.push(instance(1), push(1)).await.is_ok());
+        let reads = bench.store.reads.clone().acquire_owned().await.unwrap();
+        let registry = bench.registry.clone();
+        let refresh = tokio::spawn(async move { registry.refresh(instance(1)).await });
+        eventually("it reads", || {
+            std::sync::Arc::strong_count(&bench.store.reads) > 2
+        })
+        .await;
+        loops_over_dead_tokens(&bench).await;
+        drop(reads);
+        refresh.await.unwrap();
+        assert!(is_suspended(&bench).await);
+        // An operator's pardon is one.
+        bench.store.standings.lock().unwrap().insert(instance(1), grown());
+        bench.registry.refresh(instance(1)).await;
+        assert!(!is_suspended(&bench).await);
+    });
+}
+
+#[test]
+fn a_suspension_that_could_not_be_written_holds_and_is_written_later() {
+    run(|| async {
+        let bench = Bench::new();
+        bench.lane.open(1);
+        assert!(bench.registry.push(instance(1), push(1)).await.is_ok());
+        bench.store.failing.store(true, Ordering::SeqCst);
+        loops_over_dead_tokens(&bench).await;
+        assert!(bench.store.suspensions.lock().unwrap().is_empty());
+        bench.store.failing.store(false, Ordering::SeqCst);
+        bench.registry.refresh(instance(1)).await;
+        assert!(is_suspended(&bench).await, "the store knew of none");
+        eventually("it is written", || {
+            !bench.store.suspensions.lock().unwrap().is_empty()
+        })
+        .await;
+        assert!(is_suspended(&bench).await);
     });
 }
 

@@ -19,13 +19,12 @@ use sovereign_relay_protocol::{
 };
 use tokio::sync::Semaphore;
 
+pub(super) use super::store::TestStore;
 use crate::{
     idempotency::{OutcomeMemory, Remembered},
     lane::Verdict,
     now::Now,
-    ports::{
-        Clock, Entropy, InstanceStore, SharedLimits, SharedSpend, Standing, StoreError, Suspension, TokenHash,
-    },
+    ports::{Clock, Entropy, SharedLimits, SharedSpend, Standing, TokenHash},
     push::{Answered, Idempotency, LaneJob, Newcomer, Push, Refusal},
     registry::{
         Registry, RegistryConfig,
@@ -143,87 +142,6 @@ impl Door for TestDoor {
     }
 }
 
-pub(super) struct TestStore {
-    pub(super) standings: Mutex<HashMap<InstanceId, Standing>>,
-    pub(super) uses: Mutex<Vec<(InstanceId, u64)>>,
-    pub(super) suspensions: Mutex<Vec<(InstanceId, Suspension)>>,
-    pub(super) failing: AtomicBool,
-    pub(super) note_use_panics: AtomicBool,
-    pub(super) reads: Arc<Semaphore>,
-}
-
-impl TestStore {
-    pub(super) fn suspend(&self, instance: InstanceId) {
-        let suspension = Some(Suspension {
-            until: None,
-            reason: "by hand".to_owned(),
-        });
-        self.standings.lock().unwrap().insert(
-            instance,
-            Standing {
-                suspension,
-                ..grown()
-            },
-        );
-    }
-
-    pub(super) fn sent(&self, instance: InstanceId) -> u64 {
-        self.uses
-            .lock()
-            .unwrap()
-            .iter()
-            .filter(|(who, _)| *who == instance)
-            .map(|(_, sent)| sent)
-            .sum()
-    }
-
-    fn result<T>(&self, value: T) -> Result<T, StoreError> {
-        if self.failing.load(Ordering::SeqCst) {
-            Err(StoreError("a fault that a test asked for".to_owned()))
-        } else {
-            Ok(value)
-        }
-    }
-}
-
-impl InstanceStore for TestStore {
-    fn standing(&self, instance: InstanceId) -> BoxFuture<'static, Result<Option<Standing>, StoreError>> {
-        let result = self.result(self.standings.lock().unwrap().get(&instance).cloned());
-        let gate = self.reads.clone();
-        async move {
-            drop(gate.acquire().await.unwrap());
-            result
-        }
-        .boxed()
-    }
-
-    fn note_use(
-        &self,
-        instance: InstanceId,
-        sent: u64,
-        _: UnixMillis,
-    ) -> BoxFuture<'static, Result<(), StoreError>> {
-        assert!(
-            !self.note_use_panics.load(Ordering::SeqCst),
-            "a panic that a test asked for"
-        );
-        let result = self.result(());
-        if result.is_ok() {
-            self.uses.lock().unwrap().push((instance, sent));
-        }
-        std::future::ready(result).boxed()
-    }
-
-    fn suspend(
-        &self,
-        instance: InstanceId,
-        suspension: Suspension,
-    ) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.suspensions.lock().unwrap().push((instance, suspension));
-        std::future::ready(Ok(())).boxed()
-    }
-}
-
 #[derive(Default)]
 pub(super) struct TestOutcomes(pub(super) Mutex<HashMap<u128, Remembered>>);
 
@@ -262,14 +180,7 @@ impl Bench {
             jobs: Mutex::default(),
             serves: AtomicBool::new(true),
         });
-        let store = Arc::new(TestStore {
-            standings: Mutex::default(),
-            uses: Mutex::default(),
-            suspensions: Mutex::default(),
-            failing: AtomicBool::new(false),
-            note_use_panics: AtomicBool::new(false),
-            reads: Arc::new(Semaphore::new(1)),
-        });
+        let store = Arc::new(TestStore::new());
         let outcomes = Arc::new(TestOutcomes::default());
         let door = || Arc::new(TestDoor(lane.clone()));
         let doors = Doors {

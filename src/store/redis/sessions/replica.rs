@@ -26,7 +26,10 @@ use sovereign_relay_actors::{
 };
 use sovereign_relay_protocol::{
     limits::SESSION_SECONDS_MAX,
-    signal::{close::CloseCode, id::SessionId},
+    signal::{
+        close::CloseCode,
+        id::{SessionId, Slot},
+    },
 };
 use tokio::{
     sync::{Semaphore, mpsc},
@@ -182,7 +185,8 @@ impl Shared {
             .arg(super::millis(forgotten));
         let (dead, waiting): (Vec<(String, String)>, Vec<String>) = self.redis.run(&script).await?;
         self.is_known.store(true, Ordering::Relaxed);
-        self.known_at.store(began, Ordering::Relaxed);
+        // Two that were under way at the same time may be answered in any order.
+        self.known_at.fetch_max(began, Ordering::Relaxed);
         self.ledger.hear(waiting.iter().map(String::as_str));
         Ok(dead)
     }
@@ -212,14 +216,20 @@ impl Shared {
                 due.push(*entry.key());
             }
         }
-        let wake = async |(id, slot): (SessionId, sovereign_relay_protocol::signal::id::Slot)| {
-            let mut script = on(&self.scripts.wake, id);
-            script.arg(slot.as_str()).arg(&self.replica).arg(id.to_string());
-            if let Ok(false) = self.redis.run::<bool>(&script).await {
-                self.unconfirmed.remove(&(id, slot));
-            }
-        };
+        let wake = async |receiver| self.wake(receiver).await;
         stream::iter(due).for_each_concurrent(WAKES, wake).await;
+    }
+
+    /// Forgotten before it is asked, so that what is stored while the answer is on its way is known afterwards.
+    async fn wake(&self, receiver @ (id, slot): (SessionId, Slot)) {
+        let Some((_, seconds)) = self.unconfirmed.remove(&receiver) else {
+            return;
+        };
+        let mut script = on(&self.scripts.wake, id);
+        script.arg(slot.as_str()).arg(&self.replica).arg(id.to_string());
+        if !matches!(self.redis.run::<bool>(&script).await, Ok(false)) {
+            self.unconfirmed.entry(receiver).or_insert(seconds);
+        }
     }
 
     /// A removal that other replicas will answer.

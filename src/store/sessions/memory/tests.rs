@@ -1,5 +1,8 @@
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -149,4 +152,48 @@ fn asked(session: u8, by: u8) -> NewSession {
         },
         life: Duration::from_secs(120),
     }
+}
+
+/// A clock that looks whether a session of the store is locked whenever it is read.
+struct Watching {
+    hand: Hand,
+    store: Mutex<Weak<MemorySessions>>,
+    looks: Mutex<Vec<bool>>,
+}
+
+impl Clock for Watching {
+    fn now(&self) -> Now {
+        if let Some(store) = self.store.lock().unwrap().upgrade() {
+            let is_locked = store.sessions.try_get_mut(&id(1)).is_locked();
+            self.looks.lock().unwrap().push(is_locked);
+        }
+        self.hand.now()
+    }
+}
+
+#[test]
+fn the_clock_is_read_when_nobody_else_can_change_the_session() {
+    let clock = Arc::new(Watching {
+        hand: Hand::default(),
+        store: Mutex::default(),
+        looks: Mutex::default(),
+    });
+    let (bounds, rules) = (SessionBounds::default(), SessionRules::default());
+    let store = Arc::new(MemorySessions::new(bounds, rules, clock.clone()));
+    *clock.store.lock().unwrap() = Arc::downgrade(&store);
+    let bind = Bind {
+        slot: Slot::A,
+        incarnation: Incarnation(1),
+        connection: ConnectionHash(1),
+        attempt: 1,
+        last: 0,
+    };
+    now(store.create(asked(1, 1))).unwrap();
+    now(store.create(asked(1, 1))).unwrap();
+    let epoch = now(store.bind(id(1), bind)).unwrap().epoch;
+    now(store.append(id(1), Slot::A, epoch, 1, Opaque::new("hello"))).unwrap();
+    now(store.peer(id(1), Slot::B)).unwrap();
+    now(store.view(id(1), instance(1))).unwrap();
+    now(store.unbind(id(1), Slot::A, epoch, Departure::Bye)).unwrap();
+    assert_eq!(*clock.looks.lock().unwrap(), [true; 7]);
 }

@@ -31,9 +31,33 @@ fn a_loop_over_dead_tokens_is_slowed_and_then_suspended_with_a_reason_until_the_
             retry_after: Some(HOUR)
         })
     );
+    // While the store does not know of it, that it says nothing is no pardon, and its word counts where it is stricter.
+    assert_eq!(one.untold_suspension(now), Some(&suspension));
+    assert!(!one.is_idle(HOUR, now.plus(HOUR - SECOND)));
+    let theirs = |until| one_suspended(&mut one, now, until);
+    let [none, shorter, longer, endless] = [
+        None,
+        Some(Some(now.plus(SECOND).unix)),
+        Some(Some(now.plus(2 * HOUR).unix)),
+        Some(None),
+    ]
+    .map(theirs);
+    assert_eq!(
+        [none, shorter, longer, endless],
+        [Some(HOUR), Some(HOUR), Some(2 * HOUR), None]
+    );
+    one.on_suspension_told();
+    assert_eq!(one.untold_suspension(now), None);
     one.on_standing(Some(grown()));
     assert_eq!(one.admit(&push(500).message, true, now), Ok(()));
     assert!(passes(&mut one, &shared, 500, now));
+}
+
+/// How long it is suspended after the store has said this; `None`: until somebody ends it.
+fn one_suspended(one: &mut InstanceState, now: Now, stored: Option<Option<UnixMillis>>) -> Option<Duration> {
+    one.on_standing(Some(stored.map_or_else(grown, suspended)));
+    let suspended = one.suspended(now);
+    suspended.expect("it is suspended")
 }
 
 #[test]

@@ -66,6 +66,35 @@ async fn a_receiver_is_woken_again_until_it_took_everything() {
 }
 
 #[tokio::test]
+async fn what_is_stored_while_a_receiver_is_woken_is_not_forgotten_with_its_answer() {
+    let server = Server::start();
+    let (one, a, other, b) = pair(&server).await;
+    one.append(Slot::A, a, 1).await.unwrap();
+    other.process(Slot::B, b, 1).await;
+    let shared = &one.store.0;
+    shared.wake_again().await;
+    // Nothing waits, which the server says; before that is heard, something does.
+    let waking = shared.wake_again();
+    tokio::pin!(waking);
+    assert!(futures_util::poll!(&mut waking).is_pending());
+    shared.unconfirmed.insert((ID, Slot::B), 0);
+    waking.await;
+    assert_eq!(shared.unconfirmed.len(), 1);
+}
+
+#[tokio::test]
+async fn a_sign_of_life_that_is_answered_late_takes_back_none_that_was_given_after_it() {
+    let server = Server::start();
+    let mut one = Replica::start(&server).await;
+    one.beats_no_more();
+    let shared = &one.store.0;
+    let later = super::super::millis(shared.clock.now().mono) + 1000;
+    shared.known_at.store(later, std::sync::atomic::Ordering::Relaxed);
+    shared.renew().await.unwrap();
+    assert_eq!(shared.known_at.load(std::sync::atomic::Ordering::Relaxed), later);
+}
+
+#[tokio::test]
 async fn a_replica_that_was_not_heard_of_for_5_s_is_dead_and_its_peers_are_away_until_it_is_heard_again() {
     let server = Server::start_frozen();
     let (one, _, mut other, b) = pair(&server).await;
