@@ -73,8 +73,6 @@ pub const SUBSCRIPTIONS_PATH: &str = "/api/account/push-subscription";
 
 /// A registration is a few hundred bytes; the longest tokens have 4 KiB.
 const BODY_BYTES: usize = 16 * 1024;
-/// How often a registration makes room and tries again. Another device of the same user may take the room each time.
-const ROUNDS: usize = 3;
 
 /// How many registrations a user may have, at least one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -47,13 +47,13 @@ pub struct Store {
     dialect: Dialect,
 }
 
-/// What became of a registration.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Registered {
+/// What a registration did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Registered {
     /// It is there, under this id.
-    As(Uuid),
-    /// Refused: the user has as many as the limit allows.
-    Full,
+    pub id: Uuid,
+    /// Those of the same user that were unused longest and went, so that no more are there than the limit allows.
+    pub removed: Vec<Uuid>,
 }
 
 impl Store {

@@ -21,9 +21,9 @@ use sovereign_relay_protocol::{
 };
 use uuid::Uuid;
 
-use super::{ROUNDS, Registration, error::ApiError, gate::Caller, ok};
+use super::{Registration, error::ApiError, gate::Caller, ok};
 use crate::{
-    store::{Device, NewDevice, Registered, Store},
+    store::{Device, NewDevice},
     user::User,
 };
 
@@ -63,15 +63,13 @@ pub(crate) async fn register(
     let relay_url = (registration.relay)().ok_or(ApiError::RelayOff)?;
     let device = body.parse(&registration.channels, user, relay_url)?;
     registration.take_turn(&device.user)?;
-    let limit = registration.limits.devices_per_user.max(1);
-    for _ in 0..=ROUNDS {
-        let now = registration.clock.seconds();
-        match registration.store.register_device(&device, limit, now).await? {
-            Registered::As(_) => return Ok(ok()),
-            Registered::Full => make_room(&registration.store, &device, limit).await?,
-        }
+    let (limit, now) = (registration.limits.devices_per_user, registration.clock.seconds());
+    let registered = registration.store.register_device(&device, limit, now).await?;
+    // Refusing instead would let the remains of old phones, which nobody can tell apart in a list, keep a new phone out.
+    for device_id in registered.removed {
+        tracing::info!(%device_id, "a user has too many devices, the one unused longest is removed");
     }
-    Err(ApiError::Crowded)
+    Ok(ok())
 }
 
 pub(crate) async fn remove(
@@ -126,13 +124,4 @@ fn view(device: &Device) -> View<'_> {
         created_at: device.created_at,
         last_used_at: device.last_used_at,
     }
-}
-
-/// When a user has as many as may be, those go that were heard of longest ago. Refusing instead would let the remains of
-/// old phones, which nobody can tell apart in a list, keep a new phone out.
-async fn make_room(store: &Store, device: &NewDevice, limit: u32) -> Result<(), ApiError> {
-    for device_id in store.make_room_for_device(device, limit).await? {
-        tracing::info!(%device_id, "a user has too many devices, the one unused longest is removed");
-    }
-    Ok(())
 }

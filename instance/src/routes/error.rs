@@ -50,9 +50,6 @@ pub(crate) enum ApiError {
     /// The body is something else than JSON.
     #[error("send JSON, with content-type: application/json")]
     NotJsonType,
-    /// While this made room, others of the user's devices took it: again and again.
-    #[error("too many devices are registering at once; try again")]
-    Crowded,
     /// This user registers faster than anybody's devices do.
     #[error("too many registrations; try again later")]
     RateLimited {
@@ -86,7 +83,7 @@ impl ApiError {
             Self::TooLarge => "payload_too_large",
             Self::TooSlow => "request_timeout",
             Self::NotJsonType => "unsupported_media_type",
-            Self::RateLimited { .. } | Self::Crowded => "rate_limited",
+            Self::RateLimited { .. } => "rate_limited",
             Self::RelayOff | Self::WebPushOff => "not_configured",
             Self::Unavailable(_) => "unavailable",
             Self::Store(StoreError::OutboxFull) => "overloaded",
@@ -111,7 +108,6 @@ impl ApiError {
             | Self::TooSlow
             | Self::NotJsonType
             | Self::RateLimited { .. }
-            | Self::Crowded
             | Self::RelayOff
             | Self::WebPushOff => {}
         }
@@ -131,7 +127,7 @@ impl ResponseError for ApiError {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::NotJsonType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::RateLimited { .. } | Self::Crowded => StatusCode::TOO_MANY_REQUESTS,
+            Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::RelayOff
             | Self::WebPushOff
             | Self::Unavailable(_)

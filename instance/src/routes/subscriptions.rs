@@ -15,9 +15,9 @@ use serde::Deserialize;
 use serde_json::json;
 use sovereign_relay_protocol::redacted::Redacted;
 
-use super::{ROUNDS, Registration, error::ApiError, gate::Caller, ok};
+use super::{Registration, error::ApiError, gate::Caller, ok};
 use crate::{
-    store::{NewSubscription, Registered, Store},
+    store::NewSubscription,
     user::User,
     web_push::{self, Addresses, SubscriptionError},
 };
@@ -56,15 +56,15 @@ pub(crate) async fn subscribe(
     }
     let subscription = body.parse(user, registration.addresses)?;
     registration.take_turn(&subscription.user)?;
-    let limit = registration.limits.subscriptions_per_user.max(1);
-    for _ in 0..=ROUNDS {
-        let now = registration.clock.seconds();
-        match registration.store.subscribe(&subscription, limit, now).await? {
-            Registered::As(_) => return Ok(ok()),
-            Registered::Full => make_room(&registration.store, &subscription, limit).await?,
-        }
+    let (limit, now) = (
+        registration.limits.subscriptions_per_user,
+        registration.clock.seconds(),
+    );
+    let subscribed = registration.store.subscribe(&subscription, limit, now).await?;
+    for subscription_id in subscribed.removed {
+        tracing::info!(%subscription_id, "a user has too many browsers, the one unused longest is removed");
     }
-    Err(ApiError::Crowded)
+    Ok(ok())
 }
 
 pub(crate) async fn unsubscribe(
@@ -87,12 +87,4 @@ impl Body {
             auth,
         })
     }
-}
-
-/// As for [`super::devices`]: the browser that was unused longest goes.
-async fn make_room(store: &Store, subscription: &NewSubscription, limit: u32) -> Result<(), ApiError> {
-    for subscription_id in store.make_room_for_subscription(subscription, limit).await? {
-        tracing::info!(%subscription_id, "a user has too many browsers, the one unused longest is removed");
-    }
-    Ok(())
 }

@@ -72,7 +72,8 @@ pub struct NewDevice {
 }
 
 impl Store {
-    /// Registers a device, or moves its token to this user, key and relay. A user has `limit` devices at most.
+    /// Registers a device, or moves its token to this user, key and relay. A user has `limit` devices at most, one at
+    /// least: those that were unused longest go in the same transaction, and what waits for them.
     pub async fn register_device(
         &self,
         device: &NewDevice,
@@ -80,10 +81,8 @@ impl Store {
         now: u64,
     ) -> Result<Registered, StoreError> {
         let mut transaction = self.begin().await?;
-        let others = room::others(self.dialect, &mut transaction, KIND, device.newcomer()).await?;
-        if others >= u64::from(limit) {
-            return Ok(Registered::Full);
-        }
+        let newcomer = device.newcomer();
+        let removed = room::make(self.dialect, &mut transaction, KIND, newcomer, limit).await?;
         let id: String = sqlx::query_scalar(UPSERT)
             .bind(entropy::uuid().to_string())
             .bind(&device.user.tenant)
@@ -98,17 +97,10 @@ impl Store {
         let owner = (&device.user, device.public_key.as_str());
         outbox::drop_unless(self.dialect, &mut transaction, &id, owner).await?;
         transaction.commit().await?;
-        Ok(Registered::As(Uuid::parse_str(&id).unwrap_or_default()))
-    }
-
-    /// Removes those of the user's devices that were unused longest, until this one fits. Nothing that waits for them is
-    /// sent any more. Which they were.
-    pub async fn make_room_for_device(
-        &self,
-        device: &NewDevice,
-        limit: u32,
-    ) -> Result<Vec<Uuid>, StoreError> {
-        self.make_room(KIND, device.newcomer(), limit).await
+        Ok(Registered {
+            id: Uuid::parse_str(&id).unwrap_or_default(),
+            removed,
+        })
     }
 
     /// All of a user's devices, the first registered first.

@@ -7,12 +7,7 @@
 use sqlx::{Any, Transaction};
 use uuid::Uuid;
 
-use super::{
-    Store, StoreError,
-    dialect::Dialect,
-    outbox,
-    sql::{integer, statement},
-};
+use super::{StoreError, dialect::Dialect, outbox, sql::statement};
 use crate::user::User;
 
 /// A table of registrations, and its column by which two of them are the same.
@@ -29,13 +24,15 @@ pub(super) struct Newcomer<'a> {
     pub(super) address: &'a str,
 }
 
-/// How many the user has beside this one. Nobody adds one until the transaction ends.
-pub(super) async fn others(
+/// Removes those that were unused longest, until this one fits within `limit`, which is one at least. Nothing that waits
+/// for them is sent any more. Which they were. Nobody adds one until the transaction ends.
+pub(super) async fn make(
     dialect: Dialect,
     transaction: &mut Transaction<'_, Any>,
     kind: Kind,
     newcomer: Newcomer<'_>,
-) -> Result<u64, StoreError> {
+    limit: u32,
+) -> Result<Vec<Uuid>, StoreError> {
     dialect.lock_user(transaction, newcomer.user).await?;
     let others: i64 = sqlx::query_scalar(statement(count_others(kind)))
         .bind(&newcomer.user.tenant)
@@ -43,32 +40,19 @@ pub(super) async fn others(
         .bind(newcomer.address)
         .fetch_one(&mut **transaction)
         .await?;
-    Ok(u64::try_from(others).unwrap_or(0))
-}
-
-impl Store {
-    /// Removes those that were unused longest, until this one fits. Nothing that waits for them is sent any more. Which
-    /// they were.
-    pub(super) async fn make_room(
-        &self,
-        kind: Kind,
-        newcomer: Newcomer<'_>,
-        limit: u32,
-    ) -> Result<Vec<Uuid>, StoreError> {
-        let mut transaction = self.begin().await?;
-        let others = others(self.dialect, &mut transaction, kind, newcomer).await?;
-        let beyond = (others + 1).saturating_sub(u64::from(limit));
-        let removed: Vec<String> = sqlx::query_scalar(statement(drop_unused(kind)))
-            .bind(&newcomer.user.tenant)
-            .bind(&newcomer.user.id)
-            .bind(newcomer.address)
-            .bind(integer(beyond))
-            .fetch_all(&mut *transaction)
-            .await?;
-        outbox::drop_target(self.dialect, &mut transaction, &removed).await?;
-        transaction.commit().await?;
-        Ok(removed.iter().filter_map(|id| Uuid::parse_str(id).ok()).collect())
+    let beyond = others.saturating_add(1).saturating_sub(i64::from(limit.max(1)));
+    if beyond <= 0 {
+        return Ok(Vec::new());
     }
+    let removed: Vec<String> = sqlx::query_scalar(statement(drop_unused(kind)))
+        .bind(&newcomer.user.tenant)
+        .bind(&newcomer.user.id)
+        .bind(newcomer.address)
+        .bind(beyond)
+        .fetch_all(&mut **transaction)
+        .await?;
+    outbox::drop_target(dialect, transaction, &removed).await?;
+    Ok(removed.iter().filter_map(|id| Uuid::parse_str(id).ok()).collect())
 }
 
 /// `$1` tenant, `$2` user, `$3` address. To leave that one out of the count, each row would have to be read.

@@ -62,7 +62,8 @@ pub struct NewSubscription {
 }
 
 impl Store {
-    /// Subscribes a browser, or moves its endpoint to this user and these keys. A user has `limit` browsers at most.
+    /// Subscribes a browser, or moves its endpoint to this user and these keys. A user has `limit` browsers at most, one
+    /// at least: those that were unused longest go in the same transaction, and what waits for them.
     pub async fn subscribe(
         &self,
         subscription: &NewSubscription,
@@ -70,10 +71,8 @@ impl Store {
         now: u64,
     ) -> Result<Registered, StoreError> {
         let mut transaction = self.begin().await?;
-        let others = room::others(self.dialect, &mut transaction, KIND, subscription.newcomer()).await?;
-        if others >= u64::from(limit) {
-            return Ok(Registered::Full);
-        }
+        let newcomer = subscription.newcomer();
+        let removed = room::make(self.dialect, &mut transaction, KIND, newcomer, limit).await?;
         let id: String = sqlx::query_scalar(UPSERT)
             .bind(entropy::uuid().to_string())
             .bind(&subscription.user.tenant)
@@ -87,17 +86,10 @@ impl Store {
         let owner = (&subscription.user, subscription.p256dh.as_str());
         outbox::drop_unless(self.dialect, &mut transaction, &id, owner).await?;
         transaction.commit().await?;
-        Ok(Registered::As(Uuid::parse_str(&id).unwrap_or_default()))
-    }
-
-    /// Removes those of the user's browsers that were unused longest, until this one fits. Nothing that waits for them is
-    /// sent any more. Which they were.
-    pub async fn make_room_for_subscription(
-        &self,
-        subscription: &NewSubscription,
-        limit: u32,
-    ) -> Result<Vec<Uuid>, StoreError> {
-        self.make_room(KIND, subscription.newcomer(), limit).await
+        Ok(Registered {
+            id: Uuid::parse_str(&id).unwrap_or_default(),
+            removed,
+        })
     }
 
     /// All of a user's browsers, the first subscribed first.

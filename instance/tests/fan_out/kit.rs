@@ -19,7 +19,7 @@ use sovereign_instance::{
     fan_out::FanOut,
     notification::Notification,
     relay::{Identity, Relays},
-    store::{LogEntry, NewDevice, NewSubscription, Outcome, Registered, Store},
+    store::{LogEntry, NewDevice, NewSubscription, Outcome, Store},
     user::User,
     web_push::{Addresses, Contact, Settings, VapidKey, WebPush, service::PushService},
 };
@@ -231,10 +231,7 @@ impl Instance {
             public_key: device.public_key(),
             relay_url: relay_url.to_owned(),
         };
-        match self.store.register_device(&new, 100_000, now).await.unwrap() {
-            Registered::As(id) => id,
-            Registered::Full => panic!("full"),
-        }
+        self.store.register_device(&new, 100_000, now).await.unwrap().id
     }
 
     /// The log's outcomes and reasons, the oldest first.

@@ -3,10 +3,10 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use sovereign_instance::{
-    store::{NewDevice, Registered, Store},
+    store::{NewDevice, Store},
     user::User,
 };
 use sovereign_relay_client::{http::Relay, trust::Trust};
@@ -160,9 +160,7 @@ impl Place {
                 relay_url: self.relay.url.clone(),
             };
             let at = unix_seconds() - AGO.as_secs();
-            let Registered::As(_) = self.store.register_device(&device, u32::MAX, at).await? else {
-                bail!("no device more than {number} is taken");
-            };
+            self.store.register_device(&device, u32::MAX, at).await?;
         }
         Ok(())
     }

@@ -4,10 +4,7 @@ use sovereign_relay_protocol::platform::Platform;
 use uuid::Uuid;
 
 use crate::{
-    store::{
-        Registered,
-        testing::{Place, new_device, registered, told, waiting},
-    },
+    store::testing::{Place, new_device, registered, told, waiting},
     user::User,
 };
 
@@ -75,24 +72,17 @@ async fn a_user_of_another_tenant_is_another_user(Place { store, .. }: Place) {
 
 async fn the_limit_counts_a_users_devices_but_not_the_one_that_registers_again(Place { store, .. }: Place) {
     let ann = User::new("ann");
-    for token in ["one", "two"] {
-        let answer = store
-            .register_device(&new_device(&ann, token), 2, 100)
-            .await
-            .unwrap();
-        assert_ne!(answer, Registered::Full);
-    }
-    let third = new_device(&ann, "three");
-    assert_eq!(
-        store.register_device(&third, 2, 100).await.unwrap(),
-        Registered::Full
-    );
-    let again = store
-        .register_device(&new_device(&ann, "two"), 2, 101)
-        .await
-        .unwrap();
-    assert_ne!(again, Registered::Full);
-    assert_eq!(store.devices_of(&ann).await.unwrap().len(), 2);
+    let register = async |token: &str, limit: u32, now: u64| {
+        let new = new_device(&ann, token);
+        store.register_device(&new, limit, now).await.unwrap()
+    };
+    let (one, two) = (register("one", 2, 100).await, register("two", 2, 101).await);
+    assert_eq!((&one.removed, &two.removed), (&vec![], &vec![]));
+    assert_eq!(register("two", 2, 102).await, two);
+    assert_eq!(register("three", 2, 103).await.removed, [one.id]);
+    // There is always room for the one that registers.
+    assert_eq!(register("four", 0, 104).await.removed.len(), 2);
+    assert_eq!(store.devices_of(&ann).await.unwrap().len(), 1);
 }
 
 async fn room_is_made_by_those_unused_longest_and_what_waits_for_them_goes_too(Place { store, .. }: Place) {
@@ -106,16 +96,12 @@ async fn room_is_made_by_those_unused_longest_and_what_waits_for_them_goes_too(P
     let of_ben = registered(&store, &new_device(&ben, "of ben"), 50).await;
     told(&store, &[(of_ann[0].id, of_ann[0].created_at)], 200).await;
     let new = new_device(&ann, "five");
-    assert!(store.make_room_for_device(&new, 5).await.unwrap().is_empty());
-    let mut removed = store.make_room_for_device(&new, 3).await.unwrap();
+    let mut removed = store.register_device(&new, 3, 300).await.unwrap().removed;
     removed.sort();
     let mut unused = [of_ann[1].id, of_ann[2].id];
     unused.sort();
     assert_eq!(removed, unused);
-    assert_ne!(
-        store.register_device(&new, 3, 300).await.unwrap(),
-        Registered::Full
-    );
+    assert_eq!(store.devices_of(&ann).await.unwrap().len(), 3);
     assert_eq!(store.claim(100, 10, 10).await.unwrap().len(), 2);
     assert_eq!(store.devices_of(&ben).await.unwrap(), [of_ben]);
 }
@@ -125,11 +111,8 @@ async fn one_that_registers_again_never_makes_room_for_itself(Place { store, .. 
     let old = registered(&store, &new_device(&ann, "old"), 100).await;
     let newer = registered(&store, &new_device(&ann, "newer"), 200).await;
     let again = new_device(&ann, "old");
-    assert_eq!(store.make_room_for_device(&again, 1).await.unwrap(), [newer.id]);
-    assert_eq!(
-        store.register_device(&again, 1, 300).await.unwrap(),
-        Registered::As(old.id)
-    );
+    let registered = store.register_device(&again, 1, 300).await.unwrap();
+    assert_eq!((registered.id, registered.removed), (old.id, vec![newer.id]));
 }
 
 async fn only_its_user_removes_a_device(Place { store, .. }: Place) {

@@ -2,7 +2,7 @@
 
 use crate::{
     store::{
-        Channel, OutboxRow, Registered, Store, Subscription, Used,
+        Channel, OutboxRow, Store, Subscription, Used,
         testing::{Place, new_device, new_subscription, registered, waiting},
     },
     user::User,
@@ -21,9 +21,7 @@ pub(super) mod contract {
 
 async fn subscribed(store: &Store, user: &User, endpoint: &str, now: u64) -> Subscription {
     let new = new_subscription(user, endpoint);
-    let Registered::As(id) = store.subscribe(&new, 100, now).await.unwrap() else {
-        panic!("there is room");
-    };
+    let id = store.subscribe(&new, 100, now).await.unwrap().id;
     let all = store.subscriptions_of(user).await.unwrap();
     all.into_iter().find(|one| one.id == id).unwrap()
 }
@@ -51,9 +49,10 @@ async fn the_limit_counts_a_users_browsers(Place { store, .. }: Place) {
         let new = new_subscription(&ann, endpoint);
         store.subscribe(&new, 1, 100).await.unwrap()
     };
-    assert_ne!(subscribe("one").await, Registered::Full);
-    assert_eq!(subscribe("two").await, Registered::Full);
-    assert_ne!(subscribe("one").await, Registered::Full);
+    let one = subscribe("one").await;
+    assert!(one.removed.is_empty());
+    assert_eq!(subscribe("one").await, one);
+    assert_eq!(subscribe("two").await.removed, [one.id]);
 }
 
 async fn unsubscribing_removes_all_of_the_users_and_what_waits_for_them(Place { store, .. }: Place) {
