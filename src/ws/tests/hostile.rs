@@ -355,14 +355,13 @@ async fn pings_of_a_client_that_does_not_read_are_taken_and_the_latest_is_answer
     let session = kit.session().await;
     let (mut a, _) = kit.join(session, "a", load(1)).await;
     kit.clock.stop();
+    // Its receive buffer stays as it is: where a smaller one overflows with frames this small, Linux drops segments with
+    // the acknowledgements in them, and both sides wait for retransmissions.
     let options = socket2::SockRef::from(&*raw(&mut a));
     options.set_send_buffer_size(16 * 1024).unwrap();
-    options.set_recv_buffer_size(16 * 1024).unwrap();
     for ping in [&b"\x89\x84\0\0\0\0many"[..], b"\x81\x8c\0\0\0\0{\"t\":\"ping\"}"] {
-        let writing = tokio::time::timeout(PATIENCE, async {
-            raw(&mut a).write_all(&ping.repeat(PINGS)).await.unwrap();
-        });
-        writing.await.expect("all are taken");
+        // They are taken, however long a busy machine has for so many.
+        raw(&mut a).write_all(&ping.repeat(PINGS)).await.unwrap();
     }
     a.socket.send(Message::Ping("last".into())).await.unwrap();
     let mut pongs = 0;
