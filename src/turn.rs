@@ -25,6 +25,7 @@ use sha1::Sha1;
 use sovereign_relay_actors::{
     limiter::{Limiter, Rate, Room, WhenFull},
     now::Now,
+    ports::Receipt,
 };
 use sovereign_relay_protocol::{
     id::InstanceId,
@@ -146,33 +147,45 @@ impl Turn {
         slot: Slot,
         now: Now,
     ) -> Result<Ice, Duration> {
-        if self.servers.load().is_some() && !self.recent().knows(session, slot, now) {
-            self.pay(instance, now).await?;
-        }
-        self.vend_here(instance, session, slot, now)
+        let is_new = self.servers.load().is_some() && !self.recent().knows(session, slot, now);
+        let paid = match is_new {
+            true => self.pay(instance, now).await?,
+            false => None,
+        };
+        self.give(instance, session, slot, now, paid)
     }
 
-    /// One of what all replicas may give.
-    async fn pay(&self, instance: InstanceId, now: Now) -> Result<(), Duration> {
-        let Some(leases) = &self.leases else { return Ok(()) };
+    /// One of what all replicas may give, where they share.
+    async fn pay(&self, instance: InstanceId, now: Now) -> Result<Option<Receipt>, Duration> {
+        let Some(leases) = &self.leases else {
+            return Ok(None);
+        };
         // A flood is refused here and asks nobody.
         self.vends.check(&instance, now.mono)?;
-        leases.spend(Account::Turn(instance), self.per_minute, now).await
+        let account = Account::Turn(instance);
+        leases.spend(account, self.per_minute, now).await.map(Some)
     }
 
-    fn vend_here(
+    /// `paid` goes back where the slot was given credentials meanwhile, by another dial of the same client.
+    fn give(
         &self,
         instance: InstanceId,
         session: SessionId,
         slot: Slot,
         now: Now,
+        mut paid: Option<Receipt>,
     ) -> Result<Ice, Duration> {
         let Some(servers) = &*self.servers.load() else {
             return Ok(Ice::default());
         };
-        let moment = self
-            .recent()
-            .moment(session, slot, now, || self.take(instance, now))?;
+        let take = || {
+            let taken = self.take(instance, now);
+            if taken.is_ok() {
+                paid.take().into_iter().for_each(Receipt::keep);
+            }
+            taken
+        };
+        let moment = self.recent().moment(session, slot, now, take)?;
         let user = self.authority.derived().turn_user(session, slot);
         Ok(servers.vend(&user, moment))
     }

@@ -113,14 +113,13 @@ impl LeasedLimits {
         table.used.store(table.accounts.len(), Ordering::Relaxed);
     }
 
-    /// Takes one of a budget for which nobody brings a [`Bill`]; `Err` is when there is one. The caller has a limit of
-    /// its own, which decides alone where there are too many accounts.
-    pub async fn spend(&self, account: Account, per_minute: u32, now: Now) -> Result<(), Duration> {
+    /// Takes one of a budget for which nobody brings a [`Bill`], and gives it back unless the receipt is kept; `Err` is
+    /// when there is one. The caller has a limit of its own, which decides alone where there are too many accounts.
+    pub async fn spend(&self, account: Account, per_minute: u32, now: Now) -> Paid {
         if self.table.used.load(Ordering::Relaxed) >= ACCOUNTS {
-            return Ok(());
+            return Ok(Receipt::new(|| {}));
         }
-        let paid = self.table.take(account, per_minute, now).wait().await;
-        paid.map(Receipt::keep)
+        self.table.take(account, per_minute, now).wait().await
     }
 
     /// Accounts remembered, for metrics.

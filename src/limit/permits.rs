@@ -61,7 +61,9 @@ impl Permits for SharedPermits {
                 .limits
                 .spend(account, self.per_minute, self.clock.now())
                 .await;
-            spent.map_err(|retry_after| SessionRefusal::TooOften { retry_after })?;
+            spent
+                .map_err(|retry_after| SessionRefusal::TooOften { retry_after })?
+                .keep();
             Ok(admitted)
         };
         taken.boxed()

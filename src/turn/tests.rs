@@ -1,7 +1,52 @@
 use std::collections::HashSet;
 
+use futures_util::future::{BoxFuture, FutureExt as _, join_all, ready};
+use sovereign_relay_actors::ports::StoreError;
+
 use super::*;
-use crate::auth::authority::tests::kit::{Kit, at};
+use crate::{
+    auth::authority::tests::kit::{Kit, at},
+    clock::SystemClock,
+    limit::{
+        EmbeddedLimits,
+        lease::{Ask, Grant},
+        leases::TokenSource,
+    },
+};
+
+impl Turn {
+    fn vend_here(
+        &self,
+        instance: InstanceId,
+        session: SessionId,
+        slot: Slot,
+        now: Now,
+    ) -> Result<Ice, Duration> {
+        self.give(instance, session, slot, now, None)
+    }
+}
+
+/// What all replicas together may still give.
+struct Purse(Mutex<u32>);
+
+impl TokenSource for Purse {
+    fn lease(&self, _: Account, ask: Ask) -> BoxFuture<'static, Result<Grant, StoreError>> {
+        let mut left = self.0.lock().unwrap();
+        let granted = (*left).min(ask.wanted);
+        *left -= granted;
+        let wait = Duration::from_secs(60);
+        ready(Ok(Grant {
+            granted,
+            left: *left,
+            wait,
+        }))
+        .boxed()
+    }
+
+    fn replicas(&self) -> u32 {
+        1
+    }
+}
 
 fn servers() -> TurnServers {
     TurnServers {
@@ -148,4 +193,20 @@ async fn a_relay_without_a_turn_server_gives_nothing_and_a_reload_brings_one() {
     assert_ne!(first.servers[1].credential, second.servers[1].credential);
     turn.reload(None);
     assert_eq!(vend(), Ok(Ice::default()));
+}
+
+#[tokio::test]
+async fn a_slot_that_dials_three_times_at_once_takes_one_of_what_all_replicas_share() {
+    let purse = Arc::new(Purse(Mutex::new(3)));
+    let leases = LeasedLimits::new(
+        Arc::new(EmbeddedLimits::new()),
+        purse,
+        Arc::new(SystemClock::new()),
+    );
+    let turn = Turn::new(Some(servers()), 30, Some(leases), Kit::new().await.authority);
+    let vend = |made: u8| turn.vend(instance(1), session(made), Slot::B, now());
+    let given: Vec<_> = join_all([1, 1, 1].map(vend)).await;
+    assert!(given[0].is_ok() && given.iter().all(|ice| *ice == given[0]));
+    assert!(vend(2).await.is_ok() && vend(3).await.is_ok());
+    assert!(vend(4).await.is_err(), "three sessions have had one each");
 }
