@@ -21,6 +21,7 @@ pub mod playground;
 pub mod provider;
 pub mod shutdown;
 pub mod signaling;
+mod steady;
 pub mod store;
 pub mod telemetry;
 pub mod turn;

@@ -14,9 +14,10 @@
 //! Invariant: whatever was acknowledged at one replica holds at all of them within a second while they reach Redis, and
 //! after that as soon as they do again. There is no notification that could be missed.
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use actix_web::web::Data;
+use futures_util::FutureExt as _;
 use sovereign_relay_actors::{ports::StoreError, registry::Registry};
 use tokio::{
     task::JoinSet,
@@ -101,7 +102,7 @@ impl Follower {
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             turns.tick().await;
-            match (self.turn().await, is_well) {
+            match (self.guarded_turn().await, is_well) {
                 (Ok(()), true) | (Err(_), false) => {}
                 (Ok(()), false) => {
                     info!("following revocations, suspensions and limits again");
@@ -115,6 +116,12 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// A panic is a bug, and no reason to follow no more: revocations must be heard of.
+    async fn guarded_turn(&mut self) -> Result<(), StoreError> {
+        let turn = AssertUnwindSafe(self.turn()).catch_unwind().await;
+        turn.unwrap_or_else(|_panic| Err(StoreError("following panicked".to_owned())))
     }
 
     /// Where this replica can't say that it lives, it may still hear what others did.

@@ -14,6 +14,7 @@ use crate::{
     limit::{LeasedLimits, Permits, SharedPermits},
     shutdown::Lifecycle,
     signaling::Signaling,
+    steady::steadily,
     turn::Turn,
     ws::{Endpoint, door::Door, upgrade::Upgrades},
 };
@@ -75,7 +76,11 @@ impl SignalHalf {
             authority: authority.clone(),
         });
         let mut upkeep = upkeep(shelf.clone(), endpoint, turn.clone());
-        upkeep.spawn(shelf.clone().run(sessions.clone()));
+        let heard = (shelf.clone(), sessions.clone());
+        upkeep.spawn(steadily("hearing other replicas", move || {
+            let (shelf, sessions) = heard.clone();
+            shelf.run(sessions)
+        }));
         Self {
             sessions,
             shelf,
@@ -151,14 +156,18 @@ impl SignalHalf {
 
 fn upkeep(shelf: Shelf, endpoint: Arc<Endpoint>, turn: Arc<Turn>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    tasks.spawn(async move {
-        let mut turns = tokio::time::interval(SWEEP);
-        loop {
-            turns.tick().await;
-            shelf.sweep();
-            endpoint.door.clean(endpoint.clock.now());
-            turn.clean(endpoint.clock.now());
-        }
-    });
+    tasks.spawn(steadily("sweeping sessions", move || {
+        sweep(shelf.clone(), endpoint.clone(), turn.clone())
+    }));
     tasks
+}
+
+async fn sweep(shelf: Shelf, endpoint: Arc<Endpoint>, turn: Arc<Turn>) {
+    let mut turns = tokio::time::interval(SWEEP);
+    loop {
+        turns.tick().await;
+        shelf.sweep();
+        endpoint.door.clean(endpoint.clock.now());
+        turn.clean(endpoint.clock.now());
+    }
 }

@@ -6,7 +6,7 @@ use actix_web::web::Data;
 use tokio::task::JoinSet;
 
 use super::memories::Memories;
-use crate::http::services::Services;
+use crate::{http::services::Services, steady::steadily};
 
 /// Tokens come and go within seconds, so their budgets are cleaned this often.
 const SHORT_UPKEEP: Duration = Duration::from_secs(5);
@@ -16,22 +16,27 @@ const LONG_UPKEEP: Duration = Duration::from_secs(60);
 /// Forgets what has lapsed, on two rhythms.
 pub(super) fn upkeep(services: &Data<Services>, memories: Memories) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    let clock = services.clock.clone();
-    tasks.spawn(async move {
-        let mut turns = tokio::time::interval(SHORT_UPKEEP);
-        loop {
-            turns.tick().await;
-            memories.clean(clock.now());
-        }
-    });
-    let services = services.clone();
-    tasks.spawn(async move {
-        let mut turns = tokio::time::interval(LONG_UPKEEP);
-        loop {
-            turns.tick().await;
-            services.addresses.clean(services.now());
-            services.authority.maintain(services.now()).await;
-        }
-    });
+    let (short, long) = (services.clone(), services.clone());
+    tasks.spawn(steadily("short upkeep", move || {
+        clean_memories(short.clone(), memories.clone())
+    }));
+    tasks.spawn(steadily("long upkeep", move || maintain(long.clone())));
     tasks
+}
+
+async fn clean_memories(services: Data<Services>, memories: Memories) {
+    let mut turns = tokio::time::interval(SHORT_UPKEEP);
+    loop {
+        turns.tick().await;
+        memories.clean(services.now());
+    }
+}
+
+async fn maintain(services: Data<Services>) {
+    let mut turns = tokio::time::interval(LONG_UPKEEP);
+    loop {
+        turns.tick().await;
+        services.addresses.clean(services.now());
+        services.authority.maintain(services.now()).await;
+    }
 }

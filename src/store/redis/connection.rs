@@ -135,6 +135,8 @@ impl Redis {
     pub(crate) async fn keep(&self, events: mpsc::Sender<Event>) {
         let mut wait = RETRY.0;
         let mut is_told = false;
+        // Who kept it before may have left one.
+        self.live.send_replace(None);
         loop {
             match timeout(CONNECT_TIME, self.connect(&events)).await {
                 Ok(Ok(live)) => {

@@ -19,6 +19,7 @@ use super::{
     records::RedisRecords,
     url::RedisUrl,
 };
+use crate::steady::steadily;
 
 /// How often it speaks: four times before silence counts as loss.
 const SPEAK: Duration = Duration::from_secs(1);
@@ -38,12 +39,11 @@ impl RedisLink {
     pub fn open(url: RedisUrl, replica: String) -> Self {
         let channel = format!("relay:link:{replica}");
         let redis = Redis::new(url, channel.clone());
-        let (events, heard) = mpsc::channel(EVENTS);
         let mut tasks = JoinSet::new();
-        let (keeper, speaker) = (redis.clone(), redis.clone());
-        tasks.spawn(async move { keeper.keep(events).await });
-        tasks.spawn(ignore(heard));
-        tasks.spawn(async move { speak(&speaker, &channel).await });
+        let kept = redis.clone();
+        tasks.spawn(steadily("the connection to redis", move || {
+            keep(kept.clone(), channel.clone())
+        }));
         Self {
             records: RedisRecords::new(redis.clone()),
             redis,
@@ -92,6 +92,11 @@ impl RedisLink {
     pub fn replica(&self) -> &str {
         &self.replica
     }
+}
+
+async fn keep(redis: Redis, channel: String) {
+    let (events, heard) = mpsc::channel(EVENTS);
+    tokio::join!(redis.keep(events), ignore(heard), speak(&redis, &channel));
 }
 
 async fn ignore<T>(mut events: mpsc::Receiver<T>) {
