@@ -1,7 +1,7 @@
 //! Work that goes on for as long as the relay runs, whatever becomes of one turn of it.
 //!
-//! Used by `app` and `store` for tasks of which nobody would notice the end: they follow what other replicas do, keep
-//! connections, and forget what is over. A panic in one is a bug, logged by its place ([`crate::app::log_panics`]); the
+//! Used by `app`, `store` and `provider` for tasks of which nobody would notice the end: they follow what other replicas
+//! do, keep connections and tokens, and forget what is over. A panic in one is a bug, logged by its place ([`crate::app::log_panics`]); the
 //! work begins anew, so that the bug costs a moment and not all that would come after.
 
 use std::{panic::AssertUnwindSafe, time::Duration};

@@ -30,6 +30,7 @@ use super::{
     connection::{Driver, Event, Link},
     slots::Slots,
 };
+use crate::steady::steadily;
 
 /// Pushes waiting for a stream at most. The lane holds back what exceeds [`Slots::capacity`], so more than this
 /// means that limits fell under full load; the rest is answered as overload at once.
@@ -153,8 +154,10 @@ impl Pool {
             .into_iter()
             .for_each(|(waiter, lease)| drop(waiter.send(lease)));
         if dial {
-            self.base
-                .spawn(dial_until_open(Arc::downgrade(self), self.base.clone()));
+            let (pool, base) = (Arc::downgrade(self), self.base.clone());
+            self.base.spawn(steadily("dialling a provider", move || {
+                dial_until_open(pool.clone(), base.clone())
+            }));
         }
     }
 

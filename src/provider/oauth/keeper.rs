@@ -19,6 +19,7 @@ use super::{
     response::Issued,
     state::{Mend, State, Wanted},
 };
+use crate::steady::steadily;
 
 /// A token as it goes into `Authorization`.
 #[derive(Clone)]
@@ -86,7 +87,10 @@ impl TokenKeeper {
             board: watch::Sender::default(),
             wake: Notify::new(),
         });
-        let task = runtime.spawn(keep(Arc::clone(&shared)));
+        let kept = Arc::clone(&shared);
+        let task = runtime.spawn(steadily("keeping an access token", move || {
+            keep(Arc::clone(&kept))
+        }));
         Self { shared, task }
     }
 

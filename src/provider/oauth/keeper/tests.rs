@@ -29,6 +29,7 @@ struct Endpoint {
 struct Inner {
     answers: VecDeque<Option<TokenError>>,
     always: Option<TokenError>,
+    panics: bool,
     fetches: u64,
     under_way: u64,
     most_under_way: u64,
@@ -66,6 +67,8 @@ impl TokenSource for Endpoint {
         };
         Box::pin(async move {
             sleep(LATENCY).await;
+            let panics = std::mem::take(&mut self.inner().panics);
+            assert!(!panics, "a panic, as a test asks");
             self.inner().under_way -= 1;
             answer.map_or_else(|| Ok(issued()), Err)
         })
@@ -276,4 +279,12 @@ async fn dropping_the_keeper_ends_its_task() {
     while inner.strong_count() > 0 {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fetch_that_panics_is_followed_by_another_for_those_who_wait() {
+    let world = World::with(Endpoint::default());
+    world.endpoint.inner().panics = true;
+    assert!(world.token().await.is_ok());
+    assert_eq!(world.endpoint.fetches(), 2);
 }
