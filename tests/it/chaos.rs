@@ -70,7 +70,10 @@ impl Place {
         let (relay, options) = (&self.replicas[0], Options::new(Trust::system().unwrap()));
         let instance = relay.enroll().await;
         let join = async || {
-            let (made, secret) = (relay.session(&instance, json!({})).await, new_secret());
+            let (made, secret) = (
+                relay.session(&instance, json!({ "ttlSeconds": 600 })).await,
+                new_secret(),
+            );
             let invitation = |slot| Invitation {
                 url: self.front.url(),
                 ..made.invitation(slot, &secret)

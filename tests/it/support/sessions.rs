@@ -4,6 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sovereign_relay_client::{
     protocol::{
+        limits::SESSION_SECONDS_MAX,
         redacted::Redacted,
         signal::{id::SessionId, seal::SessionSecret},
     },
@@ -40,9 +41,9 @@ impl Relay {
         Made::read(&Answer::from(self.session_request(instance, &settings)).await)
     }
 
-    /// A session whose content need not be sealed.
+    /// A session whose content need not be sealed, and that outlasts a test on a slow machine.
     pub async fn open_session(&self, instance: &Instance) -> Made {
-        self.session(instance, json!({ "e2e": "optional" })).await
+        self.session(instance, open()).await
     }
 
     /// What the API says of a session.
@@ -63,8 +64,11 @@ pub async fn open_session_at(url: &str) -> Made {
     let enrolled = Answer::from(http.post(format!("{url}/v1/enroll"))).await;
     let key = enrolled.body["instanceKey"].as_str().unwrap();
     let request = http.post(format!("{url}/v1/signal/sessions"));
-    let request = request.bearer_auth(key).json(&json!({ "e2e": "optional" }));
-    Made::read(&Answer::from(request).await)
+    Made::read(&Answer::from(request.bearer_auth(key).json(&open())).await)
+}
+
+fn open() -> Value {
+    json!({ "e2e": "optional", "ttlSeconds": SESSION_SECONDS_MAX })
 }
 
 impl Made {
