@@ -121,8 +121,8 @@ impl Instance {
 
     /// Notifications are no longer sent to the device with this id. Says whether there was one of this user.
     pub async fn revoke(&self, id: &str) -> Result<bool, CallError> {
-        // The library leaves dots out of a path; neither is an id.
-        if matches!(id, "" | "." | "..") {
+        // The library leaves dots, tabs and line ends out of a path; none of it is an id.
+        if matches!(id, "" | "." | "..") || id.contains(char::is_control) {
             return Ok(false);
         }
         match call::send(self.request(Method::DELETE, Some(id))).await {
