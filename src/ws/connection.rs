@@ -20,7 +20,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, future::LocalBoxFuture};
 use sovereign_relay_actors::session::{
     link::{Link, Words},
-    port::{Bound, Entry},
+    port::{Bound, Page},
     registry::Held,
 };
 use sovereign_relay_protocol::{
@@ -124,7 +124,7 @@ struct Connection<'a> {
     // Dropped in this order: silent first, then the slot is given back, which the futures hold too.
     voice: Voice,
     answer: Option<LocalBoxFuture<'static, Result<(), CloseCode>>>,
-    page: Option<LocalBoxFuture<'static, Result<Vec<Entry>, CloseCode>>>,
+    page: Option<LocalBoxFuture<'static, Result<Page, CloseCode>>>,
     ice: Option<LocalBoxFuture<'static, Ice>>,
     held: Rc<Held>,
 }
@@ -134,7 +134,7 @@ enum Event {
     Readable,
     Writable,
     Answer(Result<(), CloseCode>),
-    Page(Result<Vec<Entry>, CloseCode>),
+    Page(Result<Page, CloseCode>),
     Ice(Ice),
     Time,
     Lost,
@@ -312,13 +312,13 @@ impl<'a> Connection<'a> {
         self.say_all(&frames)
     }
 
-    fn on_page(&mut self, page: Result<Vec<Entry>, CloseCode>) -> Result<(), End> {
+    fn on_page(&mut self, page: Result<Page, CloseCode>) -> Result<(), End> {
         // A session that was ended meanwhile delivers nothing more, and its link says why the slot is lost.
         if self.voice.0.is_closed() {
             return self.on_news();
         }
         let page = page?;
-        self.has_messages |= !page.is_empty();
+        self.has_messages |= !page.entries.is_empty();
         let frames = self.outbox.on_page(page);
         self.say_all(&frames)
     }

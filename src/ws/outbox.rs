@@ -10,7 +10,7 @@
 
 use sovereign_relay_actors::session::{
     link::Words,
-    port::{Entry, Item},
+    port::{Entry, Item, Page},
 };
 use sovereign_relay_protocol::signal::frame::{PeerPresence, PeerState, ServerFrame};
 
@@ -65,10 +65,9 @@ impl Outbox {
     }
 
     /// Frames for a page of the mailbox.
-    pub(super) fn on_page(&mut self, page: Vec<Entry>) -> Vec<ServerFrame> {
-        // There may be more where this came from.
-        self.has_mail |= !page.is_empty();
-        let mut frames: Vec<ServerFrame> = page.into_iter().map(|entry| self.entry(entry)).collect();
+    pub(super) fn on_page(&mut self, page: Page) -> Vec<ServerFrame> {
+        self.has_mail |= !page.is_last;
+        let mut frames: Vec<ServerFrame> = page.entries.into_iter().map(|entry| self.entry(entry)).collect();
         frames.extend(self.peer_news());
         frames
     }
@@ -137,6 +136,13 @@ mod tests {
         PeerPresence { state, generation }
     }
 
+    fn last(entries: Vec<Entry>) -> Page {
+        Page {
+            entries,
+            is_last: true,
+        }
+    }
+
     fn message(seq: u64) -> Entry {
         let item = Item::Message(Opaque::new("e1."));
         Entry {
@@ -173,25 +179,33 @@ mod tests {
         let mut outbox = Outbox::new(after, presence);
         assert_eq!(outbox.wants_page(), Some(after));
         outbox.on_reading();
-        assert_eq!(outbox.on_page(Vec::new()), []);
+        assert_eq!(outbox.on_page(last(Vec::new())), []);
         outbox
     }
 
     #[test]
-    fn pages_are_read_until_one_is_empty_and_news_in_between_is_not_missed() {
+    fn pages_are_read_until_the_last_and_news_in_between_is_not_missed() {
         let mut outbox = Outbox::new(3, peer(PeerState::Absent, 0));
         outbox.on_reading();
         assert_eq!(outbox.wants_page(), None);
-        assert_eq!(outbox.on_page(vec![message(4), message(5)]).len(), 2);
-        assert_eq!(outbox.wants_page(), Some(5));
+        let more = Page {
+            entries: vec![message(4)],
+            is_last: false,
+        };
+        assert_eq!(outbox.on_page(more).len(), 1);
+        assert_eq!(outbox.wants_page(), Some(4));
         outbox.on_reading();
+        assert_eq!(outbox.on_page(last(vec![message(5)])).len(), 1);
+        assert_eq!(outbox.wants_page(), None);
         let mail = Words {
             mail: true,
             ..Words::default()
         };
         assert_eq!(outbox.on_words(&mail), []);
-        assert_eq!(outbox.on_page(Vec::new()), []);
-        assert_eq!(outbox.wants_page(), Some(5));
+        outbox.on_reading();
+        assert_eq!(outbox.on_words(&mail), []);
+        assert_eq!(outbox.on_page(last(vec![message(6)])).len(), 1);
+        assert_eq!(outbox.wants_page(), Some(6));
     }
 
     #[test]
@@ -236,10 +250,9 @@ mod tests {
         let gone = peer(PeerState::Away, 2);
         assert_eq!(outbox.on_words(&news(gone)), []);
         outbox.on_reading();
-        let page = outbox.on_page(vec![message(8), new_load(9, 2)]);
-        assert_eq!(page.get(1), Some(&told(peer(PeerState::Online, 2), Some(9))));
-        outbox.on_reading();
-        assert_eq!(outbox.on_page(Vec::new()), [told(gone, None)]);
+        let page = outbox.on_page(last(vec![message(8), new_load(9, 2)]));
+        let announced = told(peer(PeerState::Online, 2), Some(9));
+        assert_eq!(page.get(1..), Some(&[announced, told(gone, None)][..]));
     }
 
     #[test]
@@ -252,9 +265,8 @@ mod tests {
         };
         outbox.on_words(&mail);
         outbox.on_reading();
-        assert_eq!(outbox.on_page(vec![new_load(1, 2)]), [told(reloaded, Some(1))]);
-        outbox.on_reading();
-        assert_eq!(outbox.on_page(Vec::new()), []);
+        let page = outbox.on_page(last(vec![new_load(1, 2)]));
+        assert_eq!(page, [told(reloaded, Some(1))]);
         for late in [before, peer(PeerState::Away, 1), reloaded] {
             assert_eq!(outbox.on_words(&news(late)), []);
         }
@@ -267,8 +279,7 @@ mod tests {
         let gone = peer(PeerState::Left, 3);
         let mut outbox = Outbox::new(0, gone);
         outbox.on_reading();
-        outbox.on_page(vec![new_load(1, 2), new_load(2, 3)]);
-        outbox.on_reading();
-        assert_eq!(outbox.on_page(Vec::new()), [told(gone, None)]);
+        let page = outbox.on_page(last(vec![new_load(1, 2), new_load(2, 3)]));
+        assert_eq!(page.last(), Some(&told(gone, None)));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use sovereign_relay_protocol::signal::{frame::Opaque, session::SessionLimits};
 
-use super::port::{Entry, Item, counted_bytes};
+use super::port::{Entry, Item, Page, counted_bytes};
 
 /// One slot's mailbox.
 #[derive(Default, Debug)]
@@ -103,7 +103,7 @@ impl Mailbox {
     }
 
     /// What comes after `after`: at least one entry if there is one, and more while they fit into `bytes`.
-    pub(crate) fn after(&mut self, after: u64, bytes: usize) -> Vec<Entry> {
+    pub(crate) fn after(&mut self, after: u64, bytes: usize) -> Page {
         let skip = usize::try_from(after.saturating_sub(self.base)).unwrap_or(usize::MAX);
         let mut room = bytes;
         let fits = |entry: &&Entry| {
@@ -114,10 +114,13 @@ impl Mailbox {
             room = room.saturating_sub(counted_bytes(content));
             has_room
         };
-        let page: Vec<Entry> = self.entries.iter().skip(skip).take_while(fits).cloned().collect();
-        let last = page.last().map_or(0, |entry| entry.seq);
+        let entries: Vec<Entry> = self.entries.iter().skip(skip).take_while(fits).cloned().collect();
+        let last = entries.last().map_or(0, |entry| entry.seq);
         self.sent = self.sent.max(last);
-        page
+        Page {
+            is_last: entries.len() == self.entries.len().saturating_sub(skip),
+            entries,
+        }
     }
 }
 
@@ -177,7 +180,7 @@ mod tests {
         let mut mailbox = Mailbox::default();
         let outcomes = [(); 4].map(|()| mailbox.push(1, message(0), &limits));
         assert_eq!(outcomes, [Ok(()), Ok(()), Ok(()), Err(Full)]);
-        assert_eq!(seqs(&mailbox.after(0, 2 * ENTRY_BYTES)), [1, 2]);
+        assert_eq!(seqs(&mailbox.after(0, 2 * ENTRY_BYTES).entries), [1, 2]);
         assert_eq!(mailbox.trim(3), 3 * ENTRY_BYTES);
     }
 
@@ -189,11 +192,15 @@ mod tests {
         }
         mailbox.push_new_load(2);
         let room = 50 + 2 * ENTRY_BYTES;
-        assert_eq!(seqs(&mailbox.after(0, room)), [1]);
-        assert_eq!(seqs(&mailbox.after(1, room)), [2, 3]);
-        assert_eq!(seqs(&mailbox.after(3, 1)), [4, 5]);
-        assert_eq!(seqs(&mailbox.after(5, room)), [0; 0]);
-        assert_eq!(seqs(&mailbox.after(9, room)), [0; 0]);
+        let mut page = |after, bytes| {
+            let page = mailbox.after(after, bytes);
+            (seqs(&page.entries), page.is_last)
+        };
+        assert_eq!(page(0, room), (vec![1], false));
+        assert_eq!(page(1, room), (vec![2, 3], false));
+        assert_eq!(page(3, 1), (vec![4, 5], true));
+        assert_eq!(page(5, room), (vec![], true));
+        assert_eq!(page(9, room), (vec![], true));
     }
 
     proptest! {
@@ -210,7 +217,7 @@ mod tests {
                         mailbox.trim(acknowledged);
                     }
                 }
-                let waiting = mailbox.after(mailbox.base(), usize::MAX);
+                let waiting = mailbox.after(mailbox.base(), usize::MAX).entries;
                 prop_assert_eq!(mailbox.base(), acknowledged);
                 prop_assert_eq!(seqs(&waiting), (acknowledged + 1..=mailbox.top()).collect::<Vec<_>>());
                 let lengths: Vec<_> = waiting.iter().filter_map(|entry| match &entry.item {

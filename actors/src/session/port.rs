@@ -214,6 +214,15 @@ pub enum Departure {
     Bye,
 }
 
+/// What was read of a mailbox.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Page {
+    /// In order.
+    pub entries: Vec<Entry>,
+    /// Whether nothing more waited when it was read.
+    pub is_last: bool,
+}
+
 /// What waits in a mailbox.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -300,7 +309,7 @@ pub trait SessionStore: Send + Sync + 'static {
         epoch: u64,
         after: u64,
         bytes: usize,
-    ) -> BoxFuture<'static, Result<Vec<Entry>, Gone>>;
+    ) -> BoxFuture<'static, Result<Page, Gone>>;
 
     /// Whether the peer of `slot` is there.
     fn peer(&self, id: SessionId, slot: Slot) -> BoxFuture<'static, Result<Presence, Gone>>;

@@ -19,7 +19,7 @@ use sovereign_relay_protocol::{
 
 use super::{
     port::{
-        Appended, Bind, BindRefusal, Bound, Creation, Departure, Entry, Gone, Incarnation, NewSession, Place,
+        Appended, Bind, BindRefusal, Bound, Creation, Departure, Gone, Incarnation, NewSession, Page, Place,
         Presence, Settings, Trimmed,
     },
     rules::SessionRules,
@@ -195,7 +195,7 @@ impl SessionRecord {
     }
 
     /// What waits for a slot after `after`, which was read before.
-    pub fn read(&mut self, slot: Slot, epoch: u64, after: u64, bytes: usize) -> Result<Vec<Entry>, Gone> {
+    pub fn read(&mut self, slot: Slot, epoch: u64, after: u64, bytes: usize) -> Result<Page, Gone> {
         let mailbox = &mut self.held(slot, epoch)?.mailbox;
         if after > mailbox.sent() {
             return Err(Gone::Behind);

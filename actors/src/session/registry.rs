@@ -34,7 +34,7 @@ use super::{
     directory::Directory,
     link::Link,
     messages::{Dial, End, Hear, Leave, Miss, Said, Submit},
-    port::{Bind, BindRefusal, Bound, Departure, Entry as MailboxEntry, Gone, News, SessionStore},
+    port::{Bind, BindRefusal, Bound, Departure, Gone, News, Page, SessionStore},
     rules::SessionRules,
     state::{STORE_RETRY, code_of},
 };
@@ -345,7 +345,7 @@ impl Held {
     }
 
     /// What waits in the slot's mailbox after `after`: about `bytes` of it. Waits for a store that can't be reached.
-    pub async fn read(&self, after: u64, bytes: usize) -> Result<Vec<MailboxEntry>, CloseCode> {
+    pub async fn read(&self, after: u64, bytes: usize) -> Result<Page, CloseCode> {
         let store = &self.sessions.kit.store;
         loop {
             if self.is_muted() {
@@ -355,7 +355,7 @@ impl Held {
             }
             let read = store.read(self.id, self.slot, self.epoch, after, bytes);
             match read.await {
-                Ok(entries) => return Ok(entries),
+                Ok(page) => return Ok(page),
                 Err(Gone::Unavailable(_)) => tokio::time::sleep(STORE_RETRY).await,
                 Err(Gone::NoSession) => return Err(self.miss().await),
                 Err(gone @ (Gone::Fenced | Gone::Behind)) => return Err(code_of(&gone)),

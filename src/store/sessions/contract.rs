@@ -160,7 +160,7 @@ impl Session {
     /// What waits for a slot: `seq`, generation and content; a new page load has none.
     async fn waiting(&self, slot: Slot, epoch: u64) -> Vec<(u64, u32, Option<String>)> {
         let read = self.opened.store.read(self.id, slot, epoch, 0, usize::MAX);
-        read.await.unwrap().into_iter().map(shown).collect()
+        read.await.unwrap().entries.into_iter().map(shown).collect()
     }
 
     /// What the peer of a slot is told, and when it changes by itself.

@@ -13,7 +13,7 @@ use sovereign_relay_actors::{
     ports::{Clock, StoreError},
     session::{
         port::{
-            Appended, Bind, BindRefusal, Bound, Creation, Departure, Entry, Gone, NewSession, Presence,
+            Appended, Bind, BindRefusal, Bound, Creation, Departure, Gone, NewSession, Page, Presence,
             SessionStore, Trimmed, counted_bytes,
         },
         record::SessionRecord,
@@ -259,7 +259,7 @@ impl SessionStore for MemorySessions {
         epoch: u64,
         after: u64,
         bytes: usize,
-    ) -> BoxFuture<'static, Result<Vec<Entry>, Gone>> {
+    ) -> BoxFuture<'static, Result<Page, Gone>> {
         ready(self.with(id, |record, _| record.read(slot, epoch, after, bytes))).boxed()
     }
 

@@ -12,7 +12,7 @@ use sovereign_relay_protocol::{
 };
 
 use super::*;
-use crate::session::port::{ConnectionHash, ENTRY_BYTES, Item};
+use crate::session::port::{ConnectionHash, ENTRY_BYTES, Entry, Item};
 
 mod arrivals;
 mod messages;
@@ -77,7 +77,7 @@ impl Bench {
 
     /// Everything that waits for a slot.
     fn waiting(&mut self, slot: Slot, epoch: u64) -> Vec<Entry> {
-        self.record.read(slot, epoch, 0, usize::MAX).unwrap()
+        self.record.read(slot, epoch, 0, usize::MAX).unwrap().entries
     }
 
     /// Reads all that waits, and acknowledges it up to `seq`.

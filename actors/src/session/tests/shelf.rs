@@ -193,7 +193,7 @@ impl SessionStore for Shelf {
         epoch: u64,
         after: u64,
         bytes: usize,
-    ) -> BoxFuture<'static, Result<Vec<Entry>, Gone>> {
+    ) -> BoxFuture<'static, Result<Page, Gone>> {
         self.work(id, move |record, _| record.read(slot, epoch, after, bytes))
     }
 

@@ -170,7 +170,7 @@ impl Peer {
 
     /// `seq` and content of what waits; a new page load has none.
     pub(super) async fn mail(&self) -> Vec<(u64, Option<String>)> {
-        let entries = self.held.read(0, usize::MAX).await.unwrap();
+        let entries = self.held.read(0, usize::MAX).await.unwrap().entries;
         let content = |item| match item {
             Item::Message(content) => Some(Opaque::expose(&content).to_owned()),
             Item::NewLoad => None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::Value;
 use sovereign_relay_actors::{
     ports::StoreError,
-    session::port::{Appended, Entry, Gone, Item, Trimmed, counted_bytes},
+    session::port::{Appended, Entry, Gone, Item, Page, Trimmed, counted_bytes},
 };
 use sovereign_relay_protocol::signal::{
     frame::Opaque,
@@ -113,7 +113,7 @@ impl Shared {
         epoch: u64,
         after: u64,
         bytes: usize,
-    ) -> Result<Vec<Entry>, Gone> {
+    ) -> Result<Page, Gone> {
         let bytes = u64::try_from(bytes).map_or(EXACT, exact);
         let mut script = on(&self.scripts.read, id);
         script
@@ -126,12 +126,15 @@ impl Shared {
         if word != "ok" {
             return Err(gone(&word));
         }
-        let first: u64 = reply.number()?;
+        let (first, is_last): (u64, _) = (reply.number()?, reply.flag()?);
         let entries: Result<Vec<_>, _> = (first..)
             .zip(reply.rest())
             .map(|(seq, value)| entry(seq, value))
             .collect();
-        Ok(entries?)
+        Ok(Page {
+            entries: entries?,
+            is_last,
+        })
     }
 }
 

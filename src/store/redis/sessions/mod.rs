@@ -30,7 +30,7 @@ use sovereign_relay_actors::{
     ports::{Clock, Entropy, StoreError},
     session::{
         port::{
-            Appended, Bind, BindRefusal, Bound, Creation, Departure, Entry, Gone, NewSession, Presence,
+            Appended, Bind, BindRefusal, Bound, Creation, Departure, Gone, NewSession, Page, Presence,
             SessionStore, Trimmed,
         },
         rules::SessionRules,
@@ -246,7 +246,7 @@ impl SessionStore for RedisSessions {
         epoch: u64,
         after: u64,
         bytes: usize,
-    ) -> BoxFuture<'static, Result<Vec<Entry>, Gone>> {
+    ) -> BoxFuture<'static, Result<Page, Gone>> {
         let shared = self.0.clone();
         async move { shared.read(id, slot, epoch, after, bytes).await }.boxed()
     }

@@ -139,7 +139,7 @@ impl Replica {
 
     async fn read(&self, slot: Slot, epoch: u64) -> usize {
         let read = self.store.read(ID, slot, epoch, 0, usize::MAX);
-        read.await.unwrap().len()
+        read.await.unwrap().entries.len()
     }
 
     /// Reads all that waits, and acknowledges it up to `seq`.

@@ -135,7 +135,7 @@ pub(crate) async fn what_waits_and_was_never_sent_can_not_be_known(opened: Opene
     // One page is sent: of its messages it may know, of the others not.
     let store = &session.opened.store;
     let page = store.read(session.id, Slot::B, b, 0, 2 * (ENTRY_BYTES + 2));
-    assert_eq!(page.await.unwrap().len(), 2);
+    assert_eq!(page.await.unwrap().entries.len(), 2);
     assert_eq!(session.trim(Slot::B, b, 3).await.unwrap(), Trimmed::BeyondSent);
     assert_eq!(session.trim(Slot::B, b, 1).await.unwrap(), Trimmed::Trimmed);
     // Whichever of its connections read it.
@@ -150,7 +150,7 @@ pub(crate) async fn what_waits_and_was_never_sent_can_not_be_known(opened: Opene
     // What was read again makes nothing unsent.
     assert_eq!(session.waiting(Slot::B, reloaded.epoch).await.len(), 3);
     let page = store.read(session.id, Slot::B, reloaded.epoch, 0, 1);
-    assert_eq!(page.await.unwrap().len(), 1);
+    assert_eq!(page.await.unwrap().entries.len(), 1);
     assert_eq!(
         session.trim(Slot::B, reloaded.epoch, 5).await.unwrap(),
         Trimmed::Trimmed

@@ -9,28 +9,23 @@ pub(crate) async fn messages_wait_in_order_and_are_read_page_by_page(opened: Ope
     session.unbind(Slot::A, a, Departure::Bye).await.unwrap();
     session.pass(Duration::from_secs(60)).await;
     let b = session.bind(hello(Slot::B, 2)).await.epoch;
-    let mut read = Vec::new();
-    loop {
-        let page = session
-            .opened
-            .store
-            .read(session.id, Slot::B, b, read.len() as u64, 10);
-        let page = page.await.unwrap();
-        assert!(page.len() <= 5);
-        if page.is_empty() {
-            break;
-        }
-        read.extend(page.into_iter().map(shown));
+    let page = async |after, bytes| {
+        let page = session.opened.store.read(session.id, Slot::B, b, after, bytes);
+        page.await.unwrap()
+    };
+    let (mut read, mut is_last) = (Vec::new(), false);
+    while !is_last {
+        let page = page(read.len() as u64, 10).await;
+        assert!((1..=5).contains(&page.entries.len()), "at least one");
+        read.extend(page.entries.into_iter().map(shown));
+        is_last = page.is_last;
     }
     let expected: Vec<_> = (1..=21).map(|n| said(n, 1, &format!("a{n}"))).collect();
     assert_eq!(read, expected);
-    let page = session
-        .opened
-        .store
-        .read(session.id, Slot::B, b, 20, 1)
-        .await
-        .unwrap();
-    assert_eq!(page.len(), 1, "at least one");
+    for after in 0..=21 {
+        let page = page(after, usize::MAX).await;
+        assert_eq!((page.entries.len() as u64, page.is_last), (21 - after, true));
+    }
     let beyond = session.opened.store.read(session.id, Slot::B, b, 22, 10).await;
     assert!(matches!(beyond, Err(Gone::Behind)), "that was never read");
 }
@@ -263,7 +258,8 @@ pub(crate) async fn what_is_done_in_one_session_is_not_seen_in_another(opened: O
         store
             .read(other.id, Slot::B, bound.epoch, 0, usize::MAX)
             .await
-            .unwrap(),
+            .unwrap()
+            .entries,
         []
     );
     assert!(store.remove(other.id, instance(2)).await.unwrap());

@@ -258,9 +258,10 @@ impl World {
         };
         let page = self.record.read(slot, epoch, seen, bytes).unwrap();
         let client = self.client(slot);
-        let waits = client.log.len() > seen as usize;
-        assert_eq!(waits, !page.is_empty());
-        for (index, (seq, generation, content)) in plain(&page).into_iter().enumerate() {
+        let waits = client.log.len() - seen as usize;
+        assert_eq!(waits > 0, !page.entries.is_empty());
+        assert_eq!(page.is_last, waits == page.entries.len());
+        for (index, (seq, generation, content)) in plain(&page.entries).into_iter().enumerate() {
             assert_eq!(seq, seen + 1 + index as u64);
             let (by, stored) = &client.log[seq as usize - 1];
             assert_eq!((generation, content), (*by, stored.as_deref()));

@@ -106,7 +106,13 @@ async fn in_a_cluster_sessions_lie_on_all_nodes_and_replicas_hear_each_other() {
         assert_eq!(appended.unwrap(), Appended::Stored);
         other.told.hears(News::Mail(new.id, Slot::B)).await;
         assert_eq!(
-            other.store.read(new.id, Slot::B, b, 0, 99).await.unwrap().len(),
+            other
+                .store
+                .read(new.id, Slot::B, b, 0, 99)
+                .await
+                .unwrap()
+                .entries
+                .len(),
             1
         );
     }
@@ -248,7 +254,12 @@ async fn when_two_replicas_store_for_one_slot_during_a_takeover_no_number_is_mis
         bound.next + 10
     };
     let ((), next) = tokio::join!(old, new);
-    let read = other.store.read(ID, Slot::B, b, 0, usize::MAX).await.unwrap();
+    let read = other
+        .store
+        .read(ID, Slot::B, b, 0, usize::MAX)
+        .await
+        .unwrap()
+        .entries;
     let seqs: Vec<u64> = read.iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs, (1..next).collect::<Vec<_>>());
 }

@@ -228,7 +228,7 @@ fn live(bench: &Bench, second: u64) {
         1 => {}
         2 => {
             let read = bench.store.read(new.id, Slot::B, b, 0, usize::MAX);
-            assert_eq!(now(read).unwrap().len(), 8);
+            assert_eq!(now(read).unwrap().entries.len(), 8);
             let trimmed = now(bench.store.trim(new.id, Slot::B, b, 5));
             assert_eq!(trimmed.unwrap(), Trimmed::Trimmed);
         }
