@@ -7,6 +7,7 @@
 use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt as _;
+use metrics::counter;
 use tokio::time::sleep;
 use tracing::error;
 
@@ -20,9 +21,15 @@ pub(crate) async fn steadily<F: Future<Output = ()>>(what: &'static str, mut wor
         .await
         .is_err()
     {
-        error!(what, "panicked, and begins anew");
+        note_panic(what);
         sleep(PAUSE).await;
     }
+}
+
+/// Counts a panic of work that begins anew.
+pub(crate) fn note_panic(what: &'static str) {
+    counter!("relay_task_restarts_total").increment(1);
+    error!(what, "panicked, and begins anew: a fault of the relay");
 }
 
 #[cfg(test)]

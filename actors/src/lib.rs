@@ -9,6 +9,7 @@
 //!                                                                     <- verdict (guard, fuses)      <-
 //! ```
 
+mod arbiters;
 pub mod idempotency;
 pub mod instance;
 pub mod lane;

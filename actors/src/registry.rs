@@ -15,7 +15,7 @@
 //! waits for exactly that.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -41,6 +41,7 @@ use slots::Slot;
 use tracker::Tracked;
 
 use crate::{
+    arbiters::Arbiters,
     idempotency::OutcomeMemory,
     instance::{
         Close,
@@ -78,7 +79,7 @@ pub struct Registry {
 struct Inner {
     kit: Arc<Kit>,
     closing: AtomicBool,
-    arbiters: Mutex<Vec<Arbiter>>,
+    arbiters: Arbiters,
 }
 
 /// What came of one try to reach an actor.
@@ -195,7 +196,7 @@ impl Registry {
             }
         }
         self.inner.kit.writes.none_left().await;
-        let arbiters = self.inner.take_arbiters();
+        let arbiters = self.inner.arbiters.take();
         // The threads end at once, but joining them blocks.
         let joined =
             tokio::task::spawn_blocking(|| arbiters.into_iter().for_each(|arbiter| drop(arbiter.join())))
@@ -223,7 +224,7 @@ impl Registry {
             inner: Arc::new(Inner {
                 kit,
                 closing: AtomicBool::new(false),
-                arbiters: Mutex::new(arbiters),
+                arbiters: Arbiters::new(arbiters),
             }),
         }
     }
@@ -297,24 +298,6 @@ impl Registry {
                 Some(SOON.as_secs()),
             ))),
         }
-    }
-}
-
-impl Inner {
-    fn take_arbiters(&self) -> Vec<Arbiter> {
-        let arbiters = std::mem::take(&mut *self.arbiters.lock().unwrap_or_else(PoisonError::into_inner));
-        for arbiter in &arbiters {
-            // One that has stopped already is fine.
-            let _ = arbiter.stop();
-        }
-        arbiters
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // A registry that was never closed ends its threads all the same.
-        self.take_arbiters();
     }
 }
 

@@ -36,7 +36,6 @@ use sovereign_relay_protocol::signal::{
     id::{SessionId, Slot},
 };
 
-mod arbiters;
 mod bucket;
 mod debt;
 mod directory;

@@ -28,6 +28,7 @@ use tracing::{info, warn};
 use super::{push_half::PushHalf, records::Place};
 use crate::{
     http::services::Services,
+    steady::note_panic,
     store::redis::{
         limits::RedisBudgets,
         link::RedisLink,
@@ -121,7 +122,10 @@ impl Follower {
     /// A panic is a bug, and no reason to follow no more: revocations must be heard of.
     async fn guarded_turn(&mut self) -> Result<(), StoreError> {
         let turn = AssertUnwindSafe(self.turn()).catch_unwind().await;
-        turn.unwrap_or_else(|_panic| Err(StoreError("following panicked".to_owned())))
+        turn.unwrap_or_else(|_panic| {
+            note_panic("following revocations, suspensions and limits");
+            Err(StoreError("following panicked".to_owned()))
+        })
     }
 
     /// Where this replica can't say that it lives, it may still hear what others did.

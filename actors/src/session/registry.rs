@@ -29,7 +29,6 @@ use tracing::{error, warn};
 
 use super::{
     SessionActor,
-    arbiters::Arbiters,
     debt::Debt,
     directory::Directory,
     link::Link,
@@ -38,7 +37,7 @@ use super::{
     rules::SessionRules,
     state::{STORE_RETRY, code_of},
 };
-use crate::{ports::Clock, registry::tracker::Tracker};
+use crate::{arbiters::Arbiters, ports::Clock, registry::tracker::Tracker};
 
 /// How often a message looks for a living actor. A miss means that one was just dying.
 const TRIES: usize = 4;

@@ -5,6 +5,7 @@ use super::*;
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
 const START: Duration = Duration::from_secs(1_000);
+const EARLIER: Duration = START.saturating_sub(Duration::from_nanos(1));
 
 /// The budget in Redis: one GCRA over all replicas.
 struct Budget {
@@ -117,10 +118,9 @@ fn passed(replicas: &[Replica]) -> u32 {
 #[test]
 fn a_thread_that_looked_at_the_clock_before_the_first_one_is_not_refused() {
     let mut lease = Lease::new(120, 1, START);
-    let earlier = START - Duration::from_nanos(1);
-    assert_eq!(lease.take(earlier), Take::Wait);
+    assert_eq!(lease.take(EARLIER), Take::Wait);
     lease.agree(240, 1, START);
-    assert_eq!(lease.take(earlier), Take::Wait);
+    assert_eq!(lease.take(EARLIER), Take::Wait);
 }
 
 #[test]
@@ -130,11 +130,10 @@ fn a_thread_that_looked_at_the_clock_before_the_first_one_gets_the_last_of_a_sha
         assert_eq!(lease.take(START), Take::Wait);
         assert!(lease.ask(START).is_some());
         lease.on_away(START);
-        let earlier = START - Duration::from_nanos(1);
         for taken in 0..per_minute {
-            assert_eq!(lease.take(earlier), Take::Granted, "{taken} of {per_minute}");
+            assert_eq!(lease.take(EARLIER), Take::Granted, "{taken} of {per_minute}");
         }
-        assert!(matches!(lease.take(earlier), Take::Refused(_)));
+        assert!(matches!(lease.take(EARLIER), Take::Refused(_)));
     }
 }
 

@@ -24,6 +24,11 @@ pub(super) const HTTP: &[Metric] = &[
         "Requests answered with 500 because a handler panicked: a fault of the relay",
     ),
     counter(
+        "relay_task_restarts_total",
+        &[],
+        "Background tasks that panicked and began anew: a fault of the relay",
+    ),
+    counter(
         "relay_connections_refused_total",
         &[],
         "Public connections closed at once since their address had RELAY_CONNECTIONS_PER_ADDRESS",

@@ -1,19 +1,19 @@
-//! The threads that sessions' actors run on, stopped once: by the registry that closes, or with the last of its clones.
+//! The threads that a registry's actors run on, stopped once: by the registry that closes, or with the last of its clones.
 
 use std::sync::{Mutex, PoisonError};
 
 use actix::Arbiter;
 
 /// The arbiters of one registry.
-pub(super) struct Arbiters(Mutex<Vec<Arbiter>>);
+pub(crate) struct Arbiters(Mutex<Vec<Arbiter>>);
 
 impl Arbiters {
-    pub(super) fn new(arbiters: Vec<Arbiter>) -> Self {
+    pub(crate) fn new(arbiters: Vec<Arbiter>) -> Self {
         Self(Mutex::new(arbiters))
     }
 
     /// All that were not taken before, stopped.
-    pub(super) fn take(&self) -> Vec<Arbiter> {
+    pub(crate) fn take(&self) -> Vec<Arbiter> {
         let arbiters = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for arbiter in &arbiters {
             // One that has stopped already is fine.
