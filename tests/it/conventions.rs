@@ -181,14 +181,17 @@ async fn a_key_in_the_header_is_judged_before_the_body_arrives() {
 
 #[tokio::test]
 async fn a_body_or_a_head_that_does_not_come_is_cut_in_time() {
-    let tuning = Tuning {
-        body_time: Duration::from_millis(100),
-        head_time: Duration::from_millis(100),
-        ..Tuning::default()
+    let hurried = async |tuning| {
+        InProcess::start(Ports {
+            tuning,
+            ..Ports::default()
+        })
+        .await
     };
-    let relay = InProcess::start(Ports {
-        tuning,
-        ..Ports::default()
+    // One time each, or a head that comes late would be cut in place of the body.
+    let relay = hurried(Tuning {
+        body_time: Duration::from_millis(100),
+        ..Tuning::default()
     })
     .await;
     let begun = format!(
@@ -198,6 +201,11 @@ async fn a_body_or_a_head_that_does_not_come_is_cut_in_time() {
     let answer = raw::exchange(&relay.url, &begun).await;
     assert_eq!(refusal(&answer), (408, "request_timeout"));
     assert_eq!(answer.headers["connection"], "close");
+    let relay = hurried(Tuning {
+        head_time: Duration::from_millis(100),
+        ..Tuning::default()
+    })
+    .await;
     // The server below answers this one: there is no request yet, so no id and no JSON.
     let headless = raw::exchange(&relay.url, "POST /v1/push HTTP/1.1\r\nhost: re").await;
     assert_eq!(headless.status, 408);

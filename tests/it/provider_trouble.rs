@@ -92,6 +92,11 @@ async fn a_black_holed_provider_holds_up_no_other_and_its_own_callers_are_answer
     for instance in &instances {
         all_sent(&pushes(&world, instance, Platform::Android, 1).await);
     }
+    // By a shorter deadline, so that nobody has to wait for the long one; connected, so that all pushes are written by it.
+    let impatient = world.another_relay(options("2s")).await;
+    let other = impatient.enroll().await;
+    let first = world.device(Platform::Android).push(&json!({ "title": "Hello" }));
+    all_sent(&[impatient.push(&other, &first).await]);
     world.simulators.fcm.script().always(Behaviour::never_answer());
     let stuck: Vec<_> = instances
         .iter()
@@ -112,13 +117,10 @@ async fn a_black_holed_provider_holds_up_no_other_and_its_own_callers_are_answer
         "the others did not wait for them"
     );
     stuck.iter().for_each(JoinHandle::abort);
-    // By a shorter deadline, so that nobody has to wait for the long one.
-    let impatient = world.another_relay(options("2s")).await;
-    let instance = impatient.enroll().await;
     let bodies: Vec<Value> = (0..100)
         .map(|_| world.device(Platform::Android).push(&json!({ "title": "Hello" })))
         .collect();
-    for answer in join_all(bodies.iter().map(|body| impatient.push(&instance, body))).await {
+    for answer in join_all(bodies.iter().map(|body| impatient.push(&other, body))).await {
         let timed_out =
             answer.word() == "failed" && ["provider_timeout", "unknown_outcome"].contains(&answer.reason());
         assert!(timed_out || answer.word() == "overloaded", "{answer:?}");

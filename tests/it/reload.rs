@@ -117,6 +117,7 @@ async fn new_credentials_and_limits_are_taken_over_while_pushes_go_on_and_none_i
         let more = format!("relay_pushes_per_minute = 200000\nwns_client_secret = \"{secret}\"");
         write_config(&config, &new, &more);
         relay.hang_up();
+        logs(&relay, "configuration reloaded").await;
         signed_with(&world, &new).await;
         // Apple no longer takes the old key, and nothing was left behind that would use it.
         world.simulators.apns.revoke_key(&old.key_id);

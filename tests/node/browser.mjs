@@ -81,9 +81,9 @@ async function chat(from, to, text) {
 /** Both lose the relay, keep each other, and resume where they were. */
 async function refuseEverybody(first, second) {
   await both(first, second, (tab) => tab.page.evaluate(() => void (globalThis.shown = [])));
-  const resumed = [first, second].map((tab) => tab.resumes());
+  const resumed = await Promise.all([first, second].map((tab) => tab.nextWelcome()));
   await first.button("Refuse all connections for 5 s").click();
-  await Promise.all(resumed);
+  await Promise.all(resumed.map((welcome) => welcome.waitFor()));
   await both(first, second, (tab) => tab.showedOnceItWasCutOff());
   await both(first, second, (tab) => tab.page.locator("#trace", { hasText: /back after .* nothing lost/ }).waitFor());
   await both(first, second, (tab) => tab.sees("#own-wire[data-state=live]"));
@@ -216,18 +216,18 @@ class Tab {
     assert.deepEqual(cutOff.filter(({ direct }) => direct !== "live"), [], "the direct line holds");
   }
 
-  /** The next welcome that comes after this call. */
-  async resumes() {
+  /** Where the next welcome will be that comes after this call. */
+  async nextWelcome() {
     const greetings = this.page.locator("#ledger .greeting.in");
-    await greetings.nth(await greetings.count()).waitFor();
+    return greetings.nth(await greetings.count());
   }
 
   /** Loses its socket by this button, and resumes. */
   async loses(name) {
     await this.sees("#own-wire[data-state=live]");
-    const resumed = this.resumes();
+    const resumed = await this.nextWelcome();
     await this.button(name).click();
-    await resumed;
+    await resumed.waitFor();
   }
 }
 

@@ -150,13 +150,11 @@ async fn goaway_names_its_reason_finishes_old_streams_and_closes() {
     let client = Apns::connect(&simulators, &simulators.apns).await;
     client.push("00ff").await.unwrap();
     client.await_limit(1000).await;
-    simulators
-        .apns
-        .script()
-        .next(1, Behaviour::accept().after(Duration::from_millis(200)));
+    simulators.apns.script().hold(true);
     let slow = client.start(client.request("00ff", &[])).await.unwrap();
     until(|| simulators.apns.requests_under_way() > 0).await;
     simulators.apns.goaway("Shutdown");
+    simulators.apns.script().hold(false);
     assert_eq!(
         read(slow).await.unwrap().status,
         200,

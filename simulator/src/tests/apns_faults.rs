@@ -120,7 +120,15 @@ async fn a_body_can_be_slow_oversized_stalled_or_cut() {
         (50_000, "BadTopic")
     );
     script.next(1, refusal.clone().paced(Pace::StallAfter { bytes: 4 }));
-    let stalled = tokio::time::timeout(Duration::from_millis(200), client.push("00ff")).await;
+    let (_, mut body) = client
+        .start(client.request("00ff", &[]))
+        .await
+        .unwrap()
+        .await
+        .unwrap()
+        .into_parts();
+    assert_eq!(body.data().await.unwrap().unwrap().len(), 4);
+    let stalled = tokio::time::timeout(Duration::from_millis(200), body.data()).await;
     assert!(stalled.is_err(), "the end never comes");
     script.next(1, refusal.paced(Pace::CutAfter { bytes: 4 }));
     assert!(client.push("00ff").await.is_err());

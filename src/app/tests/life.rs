@@ -13,6 +13,7 @@ use crate::{
     },
     defaults,
     http::tests::wire::{DEADLINE, Request, exchange, read_answer},
+    store::redis::kit::own_place,
 };
 
 #[actix_web::test]
@@ -224,10 +225,7 @@ struct Running {
 impl Running {
     async fn start(grace: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let free = std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
+        let free = SocketAddr::from(own_place());
         let listen = free.to_string();
         let config = config(
             directory.path(),

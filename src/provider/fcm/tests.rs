@@ -21,6 +21,9 @@ use crate::{
     entropy::SystemEntropy,
 };
 
+/// Of pushes and of what a test waits for: longer than anything here takes on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 struct World {
     simulators: Simulators,
     provider: Arc<FcmProvider>,
@@ -106,10 +109,18 @@ impl World {
     }
 
     async fn push(&self) -> Outcome {
-        self.provider
-            .deliver(self.delivery(Duration::from_secs(60)))
-            .await
+        self.provider.deliver(self.delivery(DEADLINE)).await
     }
+}
+
+/// Waits until so many pushes are with FCM.
+async fn under_way(world: &World, count: u64) {
+    let reached = async {
+        while world.simulators.fcm.requests_under_way() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, reached).await.unwrap();
 }
 
 fn reason(outcome: Outcome) -> Reason {
@@ -282,10 +293,11 @@ async fn a_connection_that_never_comes_is_no_connection_and_not_a_slow_answer() 
 async fn a_burst_at_a_cold_start_opens_no_more_connections_than_its_streams_need() {
     let world = World::start().await;
     world.simulators.fcm.script().always(Behaviour::never_answer());
-    let pushes = (0..250).map(|_| world.provider.deliver(world.delivery(Duration::from_secs(3))));
-    let outcomes = futures_util::future::join_all(pushes).await;
-    assert_eq!(outcomes.len(), 250);
-    assert_eq!(world.simulators.fcm.most_requests_under_way(), 250);
+    let pushes = (0..250).map(|_| world.provider.deliver(world.delivery(DEADLINE)));
+    tokio::select! {
+        outcomes = futures_util::future::join_all(pushes) => panic!("{outcomes:?}"),
+        () = under_way(&world, 250) => {}
+    }
     let for_the_access_token = 1;
     assert_eq!(
         world.simulators.fcm.connections_accepted(),
@@ -302,9 +314,7 @@ async fn a_lost_connection_is_one_loss_whatever_its_streams() {
         (0..50).map(|_| world.provider.deliver(world.delivery(Duration::from_secs(60)))),
     );
     let cut = async {
-        while world.simulators.fcm.requests_under_way() < 50 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        under_way(&world, 50).await;
         world.simulators.fcm.kill_connections();
     };
     let (outcomes, ()) = tokio::join!(pushes, cut);
@@ -377,19 +387,16 @@ async fn new_credentials_start_a_new_generation() {
 #[tokio::test]
 async fn credentials_are_replaced_without_losing_a_push_under_way() {
     let world = World::start().await;
-    let slow = Behaviour::accept().after(Duration::from_millis(200));
-    world.simulators.fcm.script().next(1, slow);
-    let under_way = world.provider.deliver(world.delivery(Duration::from_secs(10)));
+    world.simulators.fcm.script().hold(true);
     let replace = async {
-        while world.simulators.fcm.requests_under_way() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        under_way(&world, 1).await;
         world
             .provider
             .reload(world.config(Some(world.account())))
             .unwrap();
+        world.simulators.fcm.script().hold(false);
     };
-    let (outcome, ()) = tokio::join!(under_way, replace);
+    let (outcome, ()) = tokio::join!(world.push(), replace);
     assert!(matches!(outcome, Outcome::Sent { .. }));
     assert_eq!(world.provider.scope(Platform::Android).unwrap().generation, 1);
 }

@@ -105,17 +105,33 @@ async fn goaway_again_and_again_under_load_loses_nothing_and_repeats_only_what_i
     assert!(apns.connections_accepted() > 6, "each was replaced");
 }
 
-/// 1,000 pushes, and `disturb` after each 200 that were delivered.
+/// 1,000 pushes, and `disturb` after the first 200 that were delivered and, twice, once the connection was replaced.
 async fn under_load(world: &World, instances: &[Instance], disturb: impl Fn()) {
     let inbox = world.simulators.apns.inbox();
     let before = inbox.all().len();
     let disturbing = async {
-        for delivered in [200, 400, 600] {
-            inbox.wait_for(before + delivered, DEADLINE).await.unwrap();
+        inbox.wait_for(before + 200, DEADLINE).await.unwrap();
+        for _ in 0..2 {
+            let disturbed = newest_connection(world);
             disturb();
+            until("another connection is in use", async || {
+                newest_connection(world) > disturbed
+            })
+            .await;
         }
+        disturb();
     };
     let load = pushes(world, Platform::Ios, 1000);
     let (answers, ()) = join(send_all(world, instances, &load, 200), disturbing).await;
     assert_all_sent(&answers);
+}
+
+/// The newest one that a push came over.
+fn newest_connection(world: &World) -> u64 {
+    let delivered = world.simulators.apns.inbox().all();
+    delivered
+        .iter()
+        .map(|delivery| delivery.connection)
+        .max()
+        .unwrap()
 }

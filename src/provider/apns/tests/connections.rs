@@ -177,13 +177,12 @@ async fn goaway_under_load_loses_no_push_and_sends_none_twice() {
 async fn streams_above_goaways_last_id_are_sent_again_over_another_connection() {
     let kit = Kit::start().await;
     assert!(is_sent(&kit.push().await));
-    kit.apns()
-        .script()
-        .always(Behaviour::accept().after(Duration::from_millis(200)));
+    kit.apns().script().hold(true);
     let cut = async {
         until(|| kit.apns().requests_under_way() >= 50).await;
         kit.apns().goaway_at("Shutdown", 1);
-        kit.apns().script().clear();
+        until(|| kit.apns().connections_accepted() == 2).await;
+        kit.apns().script().hold(false);
     };
     let (outcomes, ()) = tokio::join!(kit.push_many(50), cut);
     assert!(outcomes.iter().all(is_sent));
