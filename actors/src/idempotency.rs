@@ -1,12 +1,13 @@
 //! Repeats of a push under the same idempotency key.
 //!
 //! Two memories. `InFlight` is this process's: which keys have a push under way, and who waits for it.
-//! [`OutcomeMemory`] is a port: the final outcomes of the last ten minutes, shared by replicas where there are any.
+//! [`OutcomeMemory`] is a port: the final outcomes of the last ten minutes, shared by replicas where there are any. It
+//! is asked through [`names`], since replicas may name one push differently.
 //!
 //! ```text
-//! begin(key, message) -> First(claim)   look into the outcome memory, go on, then claim.finish(result)
-//!                     -> Wait(receiver) the first one's result
-//!                     -> Conflict       the key has another message under way
+//! begin(identity) -> First(claim)   look into the outcome memory, go on, then claim.finish(result)
+//!                 -> Wait(receiver) the first one's result
+//!                 -> Conflict       the key has another message under way
 //! ```
 //!
 //! The claim travels with the push. Where it is dropped unfinished (a panic), whoever waits is answered
@@ -35,8 +36,11 @@ use crate::{
     push::{Answered, Idempotency, Refusal},
 };
 
+pub(crate) mod names;
+
 /// How long a final outcome is remembered.
 pub const REMEMBERED: Duration = Duration::from_secs(limits::IDEMPOTENCY_SECONDS);
+
 /// A final outcome.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remembered {
@@ -88,22 +92,23 @@ pub(crate) enum Begin {
 
 impl InFlight {
     /// Claims the key for this push, or says who has it.
-    pub(crate) fn begin(&self, identity: Idempotency) -> Begin {
-        match self.claims.entry(identity.key) {
+    pub(crate) fn begin(&self, identity: &Idempotency) -> Begin {
+        let name = identity.current();
+        match self.claims.entry(name.key) {
             Entry::Vacant(place) => {
                 let serial = self.serial.fetch_add(1, Ordering::Relaxed);
                 place.insert(Claimed {
                     serial,
-                    message: identity.message,
+                    message: name.message,
                     waiters: Vec::new(),
                 });
                 Begin::First(Claim {
                     table: self.clone(),
-                    identity,
+                    identity: identity.clone(),
                     serial,
                 })
             }
-            Entry::Occupied(mut place) => place.get_mut().join(identity.message),
+            Entry::Occupied(mut place) => place.get_mut().join(name.message),
         }
     }
 
@@ -147,13 +152,13 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// What was claimed.
-    pub(crate) fn identity(&self) -> Idempotency {
-        self.identity
+    pub(crate) fn identity(&self) -> &Idempotency {
+        &self.identity
     }
 
     /// Frees the key and hands the result to the waiters: as a replay where a later repeat would get one too.
     pub(crate) fn finish(self, outcome: &Outcome) {
-        let Some(claimed) = self.table.remove(self.identity.key, self.serial) else {
+        let Some(claimed) = self.table.remove(self.identity.current().key, self.serial) else {
             return;
         };
         let repeated = outcome.clone().map(|answered| Answered {
@@ -169,7 +174,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.table.remove(self.identity.key, self.serial);
+        self.table.remove(self.identity.current().key, self.serial);
     }
 }
 

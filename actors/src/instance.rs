@@ -48,7 +48,7 @@ use state::{Decision, InstanceState};
 use work::{Ask, Funded, Outcome, Pending, Recalled, Settled};
 
 use crate::{
-    idempotency::{Begin, Remembered},
+    idempotency::{Begin, names::Recall},
     now::Now,
     ports::{Delivery, Paid, Payment},
     push::{Answered, LaneJob, Push, Refusal, TurnKey},
@@ -132,35 +132,27 @@ impl InstanceActor {
         if let Err(refusal) = admitted {
             return pending.finish(Err(refusal));
         }
-        let Some(identity) = pending.push.idempotency else {
+        let Some(identity) = pending.push.idempotency.clone() else {
             return self.pay(pending, ctx);
         };
-        match self.kit.in_flight.begin(identity) {
+        match self.kit.in_flight.begin(&identity) {
             Begin::First(claim) => {
                 pending.claim = Some(claim);
-                actix_rt::spawn(work::recall(
-                    self.kit.clone(),
-                    ctx.address(),
-                    pending,
-                    identity.key,
-                ));
+                actix_rt::spawn(work::recall(self.kit.clone(), ctx.address(), pending, identity));
             }
             Begin::Wait(first) => pending.wait_for(first),
             Begin::Conflict => pending.finish(Err(Refusal::IdempotencyConflict)),
         }
     }
 
-    fn on_recalled(&mut self, pending: Pending, remembered: Option<Remembered>, ctx: &mut Context<Self>) {
-        let message = pending.push.idempotency.map(|identity| identity.message);
-        match remembered {
-            None => self.pay(pending, ctx),
-            Some(remembered) if Some(remembered.message) == message => {
-                pending.finish(Ok(Answered {
-                    answer: remembered.answer,
-                    replayed: true,
-                }));
-            }
-            Some(_) => pending.finish(Err(Refusal::IdempotencyConflict)),
+    fn on_recalled(&mut self, pending: Pending, recall: Recall, ctx: &mut Context<Self>) {
+        match recall {
+            Recall::First => self.pay(pending, ctx),
+            Recall::Replay(answer) => pending.finish(Ok(Answered {
+                answer,
+                replayed: true,
+            })),
+            Recall::Conflict => pending.finish(Err(Refusal::IdempotencyConflict)),
         }
     }
 
@@ -304,8 +296,8 @@ impl Handler<Recalled> for InstanceActor {
 
     fn handle(&mut self, recalled: Recalled, ctx: &mut Context<Self>) {
         self.guarded(ctx, |actor, ctx| {
-            if let Some((pending, remembered)) = recalled.open() {
-                actor.on_recalled(pending, remembered, ctx);
+            if let Some((pending, recall)) = recalled.open() {
+                actor.on_recalled(pending, recall, ctx);
             }
         });
     }

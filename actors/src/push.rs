@@ -26,13 +26,55 @@ pub struct Push {
     pub newcomer: Newcomer,
 }
 
-/// Keyed hashes that identify a push for its repeats.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What identifies a push for its repeats: a name under each enrollment secret that is configured, since a replica that
+/// has another one as its current may have seen the push first.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Idempotency {
+    current: PushName,
+    /// In order. Mostly none, which takes no memory.
+    others: Box<[PushName]>,
+}
+
+/// Keyed hashes under one secret.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PushName {
     /// Of instance and key.
     pub key: u128,
     /// Of the parsed message without the instance key.
     pub message: u128,
+}
+
+impl Idempotency {
+    /// `current`: under the current secret. Nothing is named twice.
+    pub fn new(current: PushName, others: impl IntoIterator<Item = PushName>) -> Self {
+        let mut others: Vec<_> = others
+            .into_iter()
+            .filter(|other| other.key != current.key)
+            .collect();
+        others.sort_unstable_by_key(|name| name.key);
+        others.dedup_by_key(|name| name.key);
+        Self {
+            current,
+            others: others.into(),
+        }
+    }
+
+    /// Under the current secret: enough within one process, which has only one such.
+    pub fn current(&self) -> PushName {
+        self.current
+    }
+
+    /// All names, in an order that is the same whichever secret is the current one.
+    pub fn names(&self) -> impl Iterator<Item = PushName> {
+        let (before, after) = self
+            .others
+            .split_at(self.others.partition_point(|name| name.key < self.current.key));
+        before
+            .iter()
+            .copied()
+            .chain([self.current])
+            .chain(after.iter().copied())
+    }
 }
 
 /// An instance without a record: grown when its key is of the earlier relay, else young.

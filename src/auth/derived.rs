@@ -4,12 +4,15 @@
 //! HKDF-SHA256 (RFC 5869) of the enrollment secret with a label of its own, so that replicas agree and a hash made
 //! for one purpose says nothing in another.
 //!
+//! While the secret is changed, replicas side by side have different ones as their current. What one of them must find
+//! though another wrote it, the outcome of a push and the session at a rendezvous, therefore has a name under every
+//! secret that is configured, and whoever looks for it looks under each. The rest goes by the current secret alone:
+//! limits and memories of a token or an address begin anew once, at the swap, and a collapse id of before it replaces
+//! nothing after it.
+//!
 //! Invariant: what is hashed is encoded unambiguously, each part behind its length.
 
-use std::{
-    fmt::Write as _,
-    net::{IpAddr, Ipv6Addr},
-};
+use std::net::{IpAddr, Ipv6Addr};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hkdf::Hkdf;
@@ -17,7 +20,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use sovereign_relay_actors::{
     ports::{Entropy, TokenHash},
-    push::Idempotency,
+    push::{Idempotency, PushName},
     session::port::ConnectionHash,
 };
 use sovereign_relay_protocol::{
@@ -35,8 +38,6 @@ use crate::store::InviteHash;
 
 /// HKDF salt: sets these keys apart from any other use of the same secret.
 const SALT: &[u8] = b"sovereign-relay derived keys v1";
-/// Bytes of a pseudonym in the log: enough to tell the tokens of a day apart.
-const PSEUDONYM_BYTES: usize = 6;
 
 /// Keyed hashes of a client address, for limits and groups.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -51,28 +52,35 @@ pub struct AddressHash {
 pub struct DerivedKeys {
     token: Key,
     collapse: Key,
-    idempotency: Key,
     address: Key,
-    pseudonym: Key,
-    rendezvous: Key,
     turn: Key,
+    shared: SharedKeys,
+    /// Of the previous secrets, which may also be the next one.
+    others: Vec<SharedKeys>,
+}
+
+/// Of one secret: for what is looked up under the others, too.
+struct SharedKeys {
+    idempotency: Key,
+    rendezvous: Key,
 }
 
 impl DerivedKeys {
-    /// From the current secret; without one, from randomness of this process.
+    /// From the secrets; without any, from randomness of this process.
     pub fn new(secrets: Option<&Secrets>, entropy: &dyn Entropy) -> Self {
-        let mut random = Zeroizing::new([0; 64]);
+        let mut random = Zeroizing::new([0; 32]);
         entropy.fill(random.as_mut());
-        let (fallback, of_process) = random.split_at(32);
-        let secret = secrets.map_or(fallback, |secrets| secrets.current().expose().as_bytes());
+        let secret = secrets.map_or(random.as_slice(), |secrets| secrets.current().expose().as_bytes());
+        let previous = secrets.into_iter().flat_map(Secrets::previous);
         Self {
             token: Key::new(secret, "device token"),
             collapse: Key::new(secret, "collapse id"),
-            idempotency: Key::new(secret, "idempotency"),
             address: Key::new(secret, "client address"),
-            pseudonym: Key::new(of_process, "log pseudonym"),
-            rendezvous: Key::new(secret, "rendezvous"),
             turn: Key::new(secret, "turn user"),
+            shared: SharedKeys::new(secret),
+            others: previous
+                .map(|secret| SharedKeys::new(secret.expose().as_bytes()))
+                .collect(),
         }
     }
 
@@ -81,7 +89,7 @@ impl DerivedKeys {
     pub fn token_hash(&self, platform: Platform, token: &Redacted) -> TokenHash {
         TokenHash(u128::from_be_bytes(
             self.token
-                .short(&token_parts(platform, &spelled(platform, token))),
+                .short(&[platform.as_str().as_bytes(), &spelled(platform, token)]),
         ))
     }
 
@@ -97,7 +105,63 @@ impl DerivedKeys {
         key: &IdempotencyKey,
         message: &PushMessage,
     ) -> Idempotency {
-        Idempotency {
+        let name = |keys: &SharedKeys| keys.push_name(instance, key, message);
+        Idempotency::new(name(&self.shared), self.others.iter().map(name))
+    }
+
+    /// Names a client address in limits and groups. An IPv4 address mapped into IPv6 is the IPv4 address.
+    pub fn address_hash(&self, address: IpAddr) -> AddressHash {
+        let hash = |parts: &[&[u8]]| u64::from_be_bytes(self.address.short(parts));
+        match address.to_canonical() {
+            IpAddr::V4(address) => AddressHash {
+                host: hash(&[b"4", &address.octets()]),
+                site: None,
+            },
+            IpAddr::V6(address) => AddressHash {
+                host: hash(&[b"64", &prefix(address, 64)]),
+                site: Some(hash(&[b"48", &prefix(address, 48)])),
+            },
+        }
+    }
+
+    /// The session at a rendezvous: all that is kept of the rendezvous itself.
+    pub fn session_id(&self, rendezvous: &Redacted) -> SessionId {
+        self.shared.session_id(rendezvous)
+    }
+
+    /// Names a slot to the TURN server, in 22 characters of base64url.
+    pub fn turn_user(&self, session: SessionId, slot: Slot) -> String {
+        let name: [u8; 16] = self
+            .turn
+            .short(&[session.as_bytes().as_slice(), slot.as_str().as_bytes()]);
+        URL_SAFE_NO_PAD.encode(name)
+    }
+
+    /// Names a client's connection secret. Without a key, unlike the rest: the secret has 128 random bits, and a
+    /// client that resumes must be known again by a replica whose enrollment secret was changed meanwhile.
+    pub fn connection_hash(&self, session: SessionId, connection: ConnectionId) -> ConnectionHash {
+        let mut hash = Sha256::new();
+        hash.update(b"sovereign-relay connection v1\0");
+        hash.update(session.as_bytes());
+        hash.update(connection.expose());
+        ConnectionHash(u128::from_be_bytes(shortened(hash.finalize().into())))
+    }
+}
+
+impl SharedKeys {
+    fn new(secret: &[u8]) -> Self {
+        Self {
+            idempotency: Key::new(secret, "idempotency"),
+            rendezvous: Key::new(secret, "rendezvous"),
+        }
+    }
+
+    fn session_id(&self, rendezvous: &Redacted) -> SessionId {
+        SessionId::from_bytes(self.rendezvous.short(&[rendezvous.expose().as_bytes()]))
+    }
+
+    fn push_name(&self, instance: InstanceId, key: &IdempotencyKey, message: &PushMessage) -> PushName {
+        PushName {
             key: u128::from_be_bytes(self.idempotency.short(&[
                 b"key",
                 instance.as_bytes().as_slice(),
@@ -135,56 +199,6 @@ impl DerivedKeys {
             environment.unwrap_or_default().as_bytes(),
         ]))
     }
-
-    /// Names a client address in limits and groups. An IPv4 address mapped into IPv6 is the IPv4 address.
-    pub fn address_hash(&self, address: IpAddr) -> AddressHash {
-        let hash = |parts: &[&[u8]]| u64::from_be_bytes(self.address.short(parts));
-        match address.to_canonical() {
-            IpAddr::V4(address) => AddressHash {
-                host: hash(&[b"4", &address.octets()]),
-                site: None,
-            },
-            IpAddr::V6(address) => AddressHash {
-                host: hash(&[b"64", &prefix(address, 64)]),
-                site: Some(hash(&[b"48", &prefix(address, 48)])),
-            },
-        }
-    }
-
-    /// Names a device token in the logs of this process; the next process names it otherwise.
-    pub fn log_pseudonym(&self, platform: Platform, token: &Redacted) -> String {
-        let hash: [u8; PSEUDONYM_BYTES] = self
-            .pseudonym
-            .short(&token_parts(platform, &spelled(platform, token)));
-        hash.iter().fold(String::new(), |mut text, byte| {
-            // Writing to a string can't fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-    }
-
-    /// The session at a rendezvous: all that is kept of the rendezvous itself.
-    pub fn session_id(&self, rendezvous: &Redacted) -> SessionId {
-        SessionId::from_bytes(self.rendezvous.short(&[rendezvous.expose().as_bytes()]))
-    }
-
-    /// Names a slot to the TURN server, in 22 characters of base64url.
-    pub fn turn_user(&self, session: SessionId, slot: Slot) -> String {
-        let name: [u8; 16] = self
-            .turn
-            .short(&[session.as_bytes().as_slice(), slot.as_str().as_bytes()]);
-        URL_SAFE_NO_PAD.encode(name)
-    }
-
-    /// Names a client's connection secret. Without a key, unlike the rest: the secret has 128 random bits, and a
-    /// client that resumes must be known again by a replica whose enrollment secret was changed meanwhile.
-    pub fn connection_hash(&self, session: SessionId, connection: ConnectionId) -> ConnectionHash {
-        let mut hash = Sha256::new();
-        hash.update(b"sovereign-relay connection v1\0");
-        hash.update(session.as_bytes());
-        hash.update(connection.expose());
-        ConnectionHash(u128::from_be_bytes(shortened(hash.finalize().into())))
-    }
 }
 
 /// All that is kept of an invite. No key: an invite is 256 random bits, and must outlive a change of the secret.
@@ -215,10 +229,6 @@ fn spelled(platform: Platform, token: &Redacted) -> Zeroizing<Vec<u8>> {
     } else {
         bytes.to_vec()
     })
-}
-
-fn token_parts(platform: Platform, token: &[u8]) -> [&[u8]; 2] {
-    [platform.as_str().as_bytes(), token]
 }
 
 fn prefix(address: Ipv6Addr, bits: u32) -> [u8; 16] {

@@ -16,8 +16,9 @@ use sovereign_relay_protocol::time::UnixMillis;
 
 use crate::store::embedded::KeptOutcome;
 
-/// Outcomes remembered, about 250 bytes each: ten minutes of 160 keyed pushes a second. Beyond, those go that were
-/// not asked for the longest, and a repeat of theirs is a new push.
+/// Outcomes remembered, about 250 bytes each: ten minutes of 160 keyed pushes a second, half as many while a second
+/// enrollment secret is configured. Beyond, those go that were not asked for the longest, and a repeat of theirs is a new
+/// push.
 const OUTCOMES: u64 = 100_000;
 
 /// Outcomes in memory.

@@ -1,7 +1,11 @@
 use super::*;
+use crate::push::PushName;
 
-const FIRST: Idempotency = Idempotency { key: 1, message: 10 };
-const OTHER: Idempotency = Idempotency { key: 1, message: 11 };
+const KEY: u128 = 1;
+
+fn identity(message: u128) -> Idempotency {
+    Idempotency::new(PushName { key: KEY, message }, [])
+}
 
 fn answered(replayed: bool) -> Outcome {
     Ok(Answered {
@@ -11,14 +15,14 @@ fn answered(replayed: bool) -> Outcome {
 }
 
 fn first(table: &InFlight) -> Claim {
-    match table.begin(FIRST) {
+    match table.begin(&identity(10)) {
         Begin::First(claim) => claim,
         Begin::Wait(_) | Begin::Conflict => panic!("the key should be free"),
     }
 }
 
 fn wait(table: &InFlight) -> oneshot::Receiver<Outcome> {
-    match table.begin(FIRST) {
+    match table.begin(&identity(10)) {
         Begin::Wait(receiver) => receiver,
         Begin::First(_) | Begin::Conflict => panic!("the key should be taken"),
     }
@@ -48,9 +52,9 @@ fn a_repeat_of_a_refused_push_is_refused_alike() {
 fn another_message_under_a_key_in_flight_is_a_conflict_and_afterwards_free() {
     let table = InFlight::default();
     let claim = first(&table);
-    assert!(matches!(table.begin(OTHER), Begin::Conflict));
+    assert!(matches!(table.begin(&identity(11)), Begin::Conflict));
     claim.finish(&answered(false));
-    assert!(matches!(table.begin(OTHER), Begin::First(_)));
+    assert!(matches!(table.begin(&identity(11)), Begin::First(_)));
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn a_waiter_that_hung_up_leaves_nothing_behind() {
     for _ in 0..100 {
         drop(wait(&table));
     }
-    assert!(table.waiters(FIRST.key) <= 1);
+    assert!(table.waiters(KEY) <= 1);
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn an_old_claim_does_not_free_its_successors_key() {
     let old = first(&table);
     let stale = Claim {
         table: table.clone(),
-        identity: FIRST,
+        identity: identity(10),
         serial: old.serial,
     };
     drop(old);

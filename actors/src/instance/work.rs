@@ -16,11 +16,14 @@ use tokio::sync::oneshot;
 
 use super::{InstanceActor, kit::Kit};
 use crate::{
-    idempotency::{Claim, Remembered},
+    idempotency::{
+        Claim,
+        names::{self, Recall},
+    },
     lane::Verdict,
     now::Now,
     ports::Paid,
-    push::{Answered, LaneJob, Push, Refusal},
+    push::{Answered, Idempotency, LaneJob, Push, Refusal},
     registry::{door::Door, slots::Slot, tracker::Tracked},
 };
 
@@ -83,11 +86,11 @@ pub(crate) struct Ask(pub(crate) Pending);
 /// again.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Recalled(Option<(Pending, Option<Remembered>)>);
+pub(crate) struct Recalled(Option<(Pending, Recall)>);
 
 impl Recalled {
     /// Takes it out.
-    pub(crate) fn open(mut self) -> Option<(Pending, Option<Remembered>)> {
+    pub(crate) fn open(mut self) -> Option<(Pending, Recall)> {
         self.0.take()
     }
 }
@@ -145,11 +148,16 @@ impl Drop for Settled {
 }
 
 /// Asks the outcome memory.
-pub(crate) async fn recall(kit: Arc<Kit>, actor: Addr<InstanceActor>, pending: Pending, key: u128) {
-    let remembered = kit.outcomes.get(key, kit.clock.now()).await;
+pub(crate) async fn recall(
+    kit: Arc<Kit>,
+    actor: Addr<InstanceActor>,
+    pending: Pending,
+    identity: Idempotency,
+) {
+    let recall = names::recall(&*kit.outcomes, &identity, &*kit.clock).await;
     // Never full: the message carries a slot, and the mailbox has a place for each. If the actor is gone, the
     // message falls.
-    let _ = actor.try_send(Recalled(Some((pending, remembered))));
+    let _ = actor.try_send(Recalled(Some((pending, recall))));
 }
 
 /// Waits until the bill is paid.
@@ -178,7 +186,7 @@ pub(crate) async fn deliver(
 /// Answers a push that never reached a lane; its key is free before its caller hears of it.
 pub(crate) async fn conclude(kit: Arc<Kit>, pending: Pending, outcome: Outcome) {
     if let Some(claim) = &pending.claim {
-        kit.outcomes.release(claim.identity().key).await;
+        names::release(&*kit.outcomes, claim.identity()).await;
     }
     pending.finish(outcome);
 }
@@ -191,16 +199,11 @@ pub(crate) async fn settle(
     result: Result<PushAnswer, Refusal>,
 ) {
     if let Some(claim) = &pending.claim {
-        let identity = claim.identity();
         match &result {
             Ok(answer) if answer.is_final() => {
-                let outcome = Remembered {
-                    message: identity.message,
-                    answer: answer.clone(),
-                };
-                kit.outcomes.put(identity.key, outcome, kit.clock.now()).await;
+                names::remember(&*kit.outcomes, claim.identity(), answer, &*kit.clock).await;
             }
-            Ok(_) | Err(_) => kit.outcomes.release(identity.key).await,
+            Ok(_) | Err(_) => names::release(&*kit.outcomes, claim.identity()).await,
         }
     }
     // If the actor is gone, the message falls, which answers the caller.

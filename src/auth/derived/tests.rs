@@ -11,6 +11,12 @@ fn keys() -> DerivedKeys {
     DerivedKeys::new(Some(&secrets), &SystemEntropy)
 }
 
+fn keys_of(current: &str, previous: &[&str]) -> DerivedKeys {
+    let previous = previous.iter().copied().map(Redacted::new).collect();
+    let secrets = Secrets::new(Redacted::new(current), previous).unwrap();
+    DerivedKeys::new(Some(&secrets), &SystemEntropy)
+}
+
 fn instance(number: u8) -> InstanceId {
     InstanceId::from_bytes([number; 16])
 }
@@ -31,6 +37,7 @@ fn message() -> PushMessage {
 fn identity(message: &PushMessage) -> u128 {
     keys()
         .idempotency(instance(1), &IdempotencyKey::parse("once").unwrap(), message)
+        .current()
         .message
 }
 
@@ -89,22 +96,23 @@ fn no_two_purposes_and_no_two_instances_share_a_hash() {
     );
     let once = IdempotencyKey::parse("once").unwrap();
     let of = |number| keys.idempotency(instance(number), &once, &message());
-    assert_ne!(of(1).key, of(2).key);
-    assert_eq!(of(1).message, of(2).message);
+    assert_ne!(of(1).current().key, of(2).current().key);
+    assert_eq!(of(1).current().message, of(2).current().message);
     let parts: &[&[u8]] = &[b"same"];
     let all = [
         &keys.token,
         &keys.collapse,
-        &keys.idempotency,
         &keys.address,
-        &keys.pseudonym,
+        &keys.turn,
+        &keys.shared.idempotency,
+        &keys.shared.rendezvous,
     ];
     assert_eq!(
         all.map(|key| key.hash(parts))
             .into_iter()
             .collect::<HashSet<_>>()
             .len(),
-        5
+        all.len()
     );
 }
 
@@ -170,6 +178,28 @@ fn every_field_of_a_message_is_part_of_its_identity_but_its_key() {
 }
 
 #[test]
+fn a_push_has_one_name_for_each_secret_whichever_is_the_current_one() {
+    const OLD: &str = "an enrollment secret of 32 bytes.";
+    const NEW: &str = "another enrollment secret, 32 b.";
+    let identity = |current, previous: &[&str]| {
+        let once = IdempotencyKey::parse("once").unwrap();
+        keys_of(current, previous).idempotency(instance(1), &once, &message())
+    };
+    let (old, new) = (identity(OLD, &[]), identity(NEW, &[]));
+    assert_ne!(old.current().key, new.current().key);
+    assert_ne!(old.current().message, new.current().message);
+    for (before, after) in [(identity(OLD, &[NEW]), identity(NEW, &[OLD])), (old, new)] {
+        assert_eq!(before.current(), identity(OLD, &[]).current());
+        assert_eq!(after.current(), identity(NEW, &[]).current());
+    }
+    let names = |identity: &Idempotency| identity.names().collect::<Vec<_>>();
+    let both = names(&identity(OLD, &[NEW]));
+    assert_eq!(both.len(), 2);
+    assert_eq!(both, names(&identity(NEW, &[OLD])));
+    assert_eq!(both, names(&identity(OLD, &[NEW, OLD, NEW])), "each once");
+}
+
+#[test]
 fn addresses_are_told_apart_as_limits_need_it() {
     let keys = keys();
     let hash = |address: &str| keys.address_hash(address.parse().unwrap());
@@ -184,15 +214,6 @@ fn addresses_are_told_apart_as_limits_need_it() {
     assert_ne!(one.site, hash("2001:db8:2:1::1").site);
     let zero = hash("2001:db8::");
     assert_ne!(Some(zero.host), zero.site, "a /64 is not its /48");
-}
-
-#[test]
-fn a_pseudonym_is_short_steady_and_of_this_process_alone() {
-    let (one, other) = (keys(), keys());
-    let name = |keys: &DerivedKeys| keys.log_pseudonym(Platform::Ios, &Redacted::new("abcdef"));
-    assert_eq!(name(&one), name(&one));
-    assert_eq!(name(&one).len(), 12);
-    assert_ne!(name(&one), name(&other));
 }
 
 #[test]

@@ -35,7 +35,8 @@ use crate::limit::EmbeddedOutcomes;
 
 /// Longest that a push waits for one answer of Redis, before it and after. Longer than it waits for a token: a limit may
 /// be judged locally meanwhile, but a push whose key nobody looked up may be one too many, and a claim that was not
-/// replaced holds repeats up. Twice this is still a fraction of a push's deadline.
+/// replaced holds repeats up. Twice this is still a fraction of a push's deadline, and three times, which it is while a
+/// second enrollment secret is configured, since each gives a push a name of its own that is looked up by itself.
 const PATIENCE: Duration = Duration::from_millis(800);
 /// How often a repeat looks whether the first one, at another replica, is over.
 const LOOK: Duration = Duration::from_millis(50);

@@ -25,7 +25,7 @@ use crate::{
     lane::Verdict,
     now::Now,
     ports::{Clock, Entropy, SharedLimits, SharedSpend, Standing, TokenHash},
-    push::{Answered, Idempotency, LaneJob, Newcomer, Push, Refusal},
+    push::{Answered, Idempotency, LaneJob, Newcomer, Push, PushName, Refusal},
     registry::{
         Registry, RegistryConfig,
         config::Ports,
@@ -298,7 +298,7 @@ pub(super) fn push(token: u128) -> Push {
 
 pub(super) fn keyed(token: u128, key: u128) -> Push {
     Push {
-        idempotency: Some(Idempotency { key, message: token }),
+        idempotency: Some(Idempotency::new(PushName { key, message: token }, [])),
         ..push(token)
     }
 }
