@@ -33,6 +33,7 @@ use std::{
 use actix::{Actor, ActorContext as _, AsyncContext as _, Context, Handler, Message, Running};
 use sovereign_relay_protocol::{id::InstanceId, platform::Environment, token::TargetToken};
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 pub(crate) mod budgets;
 pub(crate) mod kit;
@@ -123,6 +124,7 @@ impl InstanceActor {
     }
 
     fn ask(&mut self, mut pending: Pending, ctx: &mut Context<Self>) {
+        let _entered = pending.span.clone().entered();
         pending.start();
         let admitted = self.state.admit(
             &pending.push.message,
@@ -138,7 +140,8 @@ impl InstanceActor {
         match self.kit.in_flight.begin(&identity) {
             Begin::First(claim) => {
                 pending.claim = Some(claim);
-                actix_rt::spawn(work::recall(self.kit.clone(), ctx.address(), pending, identity));
+                let (kit, actor) = (self.kit.clone(), ctx.address());
+                spawn(pending, |pending| work::recall(kit, actor, pending, identity));
             }
             Begin::Wait(first) => pending.wait_for(first),
             Begin::Conflict => pending.finish(Err(Refusal::IdempotencyConflict)),
@@ -146,6 +149,7 @@ impl InstanceActor {
     }
 
     fn on_recalled(&mut self, pending: Pending, recall: Recall, ctx: &mut Context<Self>) {
+        let _entered = pending.span.clone().entered();
         match recall {
             Recall::First => self.pay(pending, ctx),
             Recall::Replay(answer) => pending.finish(Ok(Answered {
@@ -162,13 +166,12 @@ impl InstanceActor {
         match self.kit.limits.pay(bill, now) {
             Payment::Alone => self.decide(pending, None, ctx),
             Payment::Now(paid) => self.decide(pending, Some(paid), ctx),
-            Payment::Soon(paid) => {
-                actix_rt::spawn(work::pay(ctx.address(), pending, paid));
-            }
+            Payment::Soon(paid) => spawn(pending, |pending| work::pay(ctx.address(), pending, paid)),
         }
     }
 
     fn decide(&mut self, pending: Pending, paid: Option<Paid>, ctx: &mut Context<Self>) {
+        let _entered = pending.span.clone().entered();
         let push = pending.push.clone();
         let platform = push.message.platform;
         let environment = push.message.environment.unwrap_or(self.kit.default_environment);
@@ -184,11 +187,13 @@ impl InstanceActor {
             Decision::Answer(answer) => self.conclude(pending, Ok(work::fresh(answer))),
             Decision::Malformed => {
                 let answer = door.malformed(platform, self.instance, push.token, pending.began);
-                actix_rt::spawn(work::settle(self.kit.clone(), ctx.address(), pending, Ok(answer)));
+                let (kit, actor) = (self.kit.clone(), ctx.address());
+                spawn(pending, |pending| work::settle(kit, actor, pending, Ok(answer)));
             }
             Decision::Deliver { token, turn } => {
                 let job = self.job(&push, environment, token, turn, pending.began);
-                actix_rt::spawn(work::deliver(self.kit.clone(), ctx.address(), pending, door, job));
+                let (kit, actor) = (self.kit.clone(), ctx.address());
+                spawn(pending, |pending| work::deliver(kit, actor, pending, door, job));
             }
         }
     }
@@ -197,7 +202,8 @@ impl InstanceActor {
         if pending.claim.is_none() {
             return pending.finish(outcome);
         }
-        actix_rt::spawn(work::conclude(self.kit.clone(), pending, outcome));
+        let kit = self.kit.clone();
+        spawn(pending, |pending| work::conclude(kit, pending, outcome));
     }
 
     fn job(
@@ -264,6 +270,15 @@ impl InstanceActor {
             ctx.terminate();
         }
     }
+}
+
+/// What waits for a push runs in the span of its request, so that its lines carry the request's id.
+fn spawn<F>(pending: Pending, task: impl FnOnce(Pending) -> F)
+where
+    F: Future<Output = ()> + 'static,
+{
+    let span = pending.span.clone();
+    actix_rt::spawn(task(pending).instrument(span));
 }
 
 impl Actor for InstanceActor {

@@ -25,7 +25,7 @@ use sovereign_relay_protocol::{
     push::{PushAnswer, Reason},
 };
 use tokio::sync::oneshot;
-use tracing::{error, warn};
+use tracing::{Span, error, warn};
 
 mod config;
 mod consult;
@@ -252,6 +252,7 @@ impl Registry {
             started: started.clone(),
             reply,
             tracked: tracked.clone(),
+            span: Span::current(),
         };
         match seat.address.try_send(Ask(pending)) {
             Ok(()) => {}

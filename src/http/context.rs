@@ -28,7 +28,7 @@ use sovereign_relay_protocol::{
     id::{InstanceId, RequestId},
     push::{PushAnswer, PushResult, Reason},
 };
-use tracing::{Instrument, debug, info, info_span};
+use tracing::{Instrument, debug, error_span, info};
 
 use crate::{
     http::{error::ApiError, unread::Receiver},
@@ -89,7 +89,8 @@ pub(crate) async fn observe(
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let id = request_id(request.headers(), observer.entropy.as_ref());
-    let span = info_span!("request", request_id = %id);
+    // At the highest level, so that it is there for every line that `RELAY_LOG` lets through.
+    let span = error_span!("request", request_id = %id);
     let notes = Rc::new(RequestNotes::default());
     request.extensions_mut().insert(Rc::clone(&notes));
     // Callers that learn of the stop from an answer open their next connection elsewhere.

@@ -1,12 +1,20 @@
 //! Tells the operator that a provider refuses the relay itself, can't be reached or isn't understood: counted, and
 //! logged now and then, since the same comes to every push.
+//!
+//! What a provider says to a push is told in the span of that push's request, which one sees by its id. Connections and
+//! access tokens are everybody's, and no request's id stands beside them ([`of_the_provider`]).
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    collections::HashMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use metrics::counter;
+use tracing::Span;
 
 use super::http::BodyError;
 
@@ -27,7 +35,7 @@ pub(crate) struct Refusal {
 /// The alarms of one provider.
 pub(crate) struct Alarms {
     provider: &'static str,
-    refusals: Pace,
+    refusals: Paces,
     dials: Pace,
     bodies: Pace,
 }
@@ -36,7 +44,7 @@ impl Alarms {
     pub(crate) fn new(provider: &'static str) -> Self {
         Self {
             provider,
-            refusals: Pace::default(),
+            refusals: Paces::default(),
             dials: Pace::default(),
             bodies: Pace::default(),
         }
@@ -52,7 +60,7 @@ impl Alarms {
         let provider = self.provider;
         counter!("relay_provider_refuses_relay_total", "provider" => provider, "reason" => reason)
             .increment(1);
-        if self.refusals.due(now) {
+        if self.refusals.due(reason, now) {
             tracing::error!(
                 provider,
                 status,
@@ -66,6 +74,7 @@ impl Alarms {
     /// it. Google and Microsoft may end a token early; often it is a sign of a wrong clock.
     pub(crate) fn mending(&self, refusal: Refusal) {
         let (provider, status) = (self.provider, refusal.status);
+        let _entered = of_the_provider().entered();
         tracing::warn!(
             provider,
             status,
@@ -76,6 +85,7 @@ impl Alarms {
     /// A push could not be sent; `cause` is asked for only when it is logged.
     pub(crate) fn not_sent(&self, now: Duration, cause: impl FnOnce() -> String) {
         if self.dials.due(now) {
+            let _entered = of_the_provider().entered();
             tracing::warn!(
                 provider = self.provider,
                 cause = cause(),
@@ -91,6 +101,23 @@ impl Alarms {
         if self.bodies.due(now) {
             tracing::warn!(provider, status, %cause, "the body of the provider's answer could not be read");
         }
+    }
+}
+
+/// A span without a parent: the log shows the innermost span, and `parent: None` on a line alone would show the
+/// request's all the same. At the highest level, so that it is there whenever the line is.
+pub(crate) fn of_the_provider() -> Span {
+    tracing::error_span!(parent: None, "provider")
+}
+
+/// A pace for each reason, lest one that streams hides the first of another. As many as there are reasons.
+#[derive(Default)]
+struct Paces(Mutex<HashMap<&'static str, Pace>>);
+
+impl Paces {
+    fn due(&self, reason: &'static str, now: Duration) -> bool {
+        let mut paces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        paces.entry(reason).or_default().due(now)
     }
 }
 
@@ -121,5 +148,25 @@ mod tests {
             .filter(|milli| pace.due(Duration::from_millis(*milli)))
             .count();
         assert_eq!(lines, 6);
+    }
+
+    #[test]
+    fn the_first_of_a_reason_is_told_while_another_streams() {
+        let paces = Paces::default();
+        let told: Vec<_> = (0..30_000)
+            .flat_map(|milli| [(milli, "bad_topic"), (milli, "domain_blocked")])
+            .filter(|(milli, reason)| *reason == "bad_topic" || *milli >= 12_345)
+            .filter(|(milli, reason)| paces.due(reason, Duration::from_millis(*milli)))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (0, "bad_topic"),
+                (10_000, "bad_topic"),
+                (12_345, "domain_blocked"),
+                (20_000, "bad_topic"),
+                (22_345, "domain_blocked"),
+            ]
+        );
     }
 }

@@ -4,7 +4,11 @@
 //! (`apns`, `fcm`, `wns`) is held twice, after a `sent` that proves the relay's own setting right and without any, and
 //! each answer is compared whole. What changes the course of later pushes (a wait for everybody, a refused token) has a
 //! relay of its own.
+//!
+//! Beside the instance there is the operator: of each refusal of the relay itself, and of nothing else, the metric
+//! counts one and the log tells its reason (`alarm`).
 
+mod alarm;
 mod apns;
 mod fcm;
 mod guard;
@@ -13,8 +17,9 @@ mod wns;
 
 use serde_json::{Map, Value, json};
 use sovereign_relay_protocol::{platform::Platform, time::UnixMillis};
-use sovereign_relay_simulator::{Behaviour, Provider, Simulator};
+use sovereign_relay_simulator::{Behaviour, Ending, Provider, Simulator};
 
+use self::alarm::{Alarm, Refusal};
 use crate::support::{
     relay::{Answer, Instance},
     world::World,
@@ -22,6 +27,8 @@ use crate::support::{
 
 /// When a verdict without proof is worth asking for again, in seconds.
 const UNCONFIRMED_RETRY: u64 = 600;
+/// What an instance is told when its relay is refused.
+const MISCONFIGURED: &str = "relay_misconfigured";
 
 /// One answer of a provider and what it means.
 struct Row {
@@ -76,6 +83,25 @@ impl Row {
     fn asked(self, calls: u64) -> Self {
         Self { calls, ..self }
     }
+
+    /// What the operator has to hear of.
+    fn refusal(&self, platform: Platform, request_id: &str) -> Option<Refusal> {
+        let Ending::Answer(answer) = &self.answer.ending else {
+            return None;
+        };
+        let is_one = matches!(
+            self.expected,
+            Expected::Failed {
+                reason: MISCONFIGURED,
+                ..
+            }
+        );
+        is_one.then(|| Refusal {
+            provider: provider(platform),
+            status: answer.status,
+            request_id: request_id.to_owned(),
+        })
+    }
 }
 
 fn gone(reason: &'static str, since: Since) -> Expected {
@@ -115,14 +141,18 @@ fn lasting(reason: &'static str) -> Expected {
 
 /// Holds all rows against one relay, each with a fresh device.
 async fn check(platform: Platform, proof: Proof, rows: Vec<Row>) {
-    let world = World::start().await;
+    let mut world = World::start().await;
     let instance = world.relay.enroll().await;
-    for row in rows {
+    let mut alarm = Alarm::of(&world.relay).await;
+    for (number, row) in rows.into_iter().enumerate() {
         // A `sent` would be the proof that must be lacking.
         if proof == Proof::None && matches!(row.expected, Expected::Sent) {
             continue;
         }
-        check_row(&world, &instance, platform, proof, row).await;
+        let request_id = format!("row-{number}");
+        let (name, refusal) = (row.name, row.refusal(platform, &request_id));
+        check_row(&world, &instance, (platform, proof), row, &request_id).await;
+        alarm.tells(&mut world.relay, refusal, name).await;
     }
 }
 
@@ -133,7 +163,13 @@ async fn check_apart(platform: Platform, rows: Vec<Row>) {
     }
 }
 
-async fn check_row(world: &World, instance: &Instance, platform: Platform, proof: Proof, row: Row) {
+async fn check_row(
+    world: &World,
+    instance: &Instance,
+    (platform, proof): (Platform, Proof),
+    row: Row,
+    request_id: &str,
+) {
     if proof == Proof::Fresh {
         let before = push(world, instance, platform).await;
         assert_eq!(before.word(), "sent", "before {}: {before:?}", row.name);
@@ -141,7 +177,8 @@ async fn check_row(world: &World, instance: &Instance, platform: Platform, proof
     let asked = requests(world, platform);
     script(world, platform, row.answer, row.calls);
     let began = now_seconds(world);
-    let answer = push(world, instance, platform).await;
+    let request = world.relay.push_request(instance, &to_a_device(world, platform));
+    let answer = Answer::from(request.header("x-request-id", request_id)).await;
     let ended = now_seconds(world);
     let context = format!("{platform:?}, {proof:?}, {}: {answer:?}", row.name);
     assert_eq!(answer.status, 200, "{context}");
@@ -213,8 +250,20 @@ fn rest(expected: &Expected, proof: Proof) -> Value {
 
 /// A push to a fresh device.
 async fn push(world: &World, instance: &Instance, platform: Platform) -> Answer {
-    let body = world.device(platform).push(&json!({ "title": "Hello" }));
-    world.relay.push(instance, &body).await
+    world.relay.push(instance, &to_a_device(world, platform)).await
+}
+
+fn to_a_device(world: &World, platform: Platform) -> Value {
+    world.device(platform).push(&json!({ "title": "Hello" }))
+}
+
+/// As metrics and log name it, in the environment that all rows are pushed in.
+fn provider(platform: Platform) -> &'static str {
+    match platform {
+        Platform::Ios | Platform::Macos => "apns-production",
+        Platform::Android => "fcm",
+        Platform::Windows => "wns",
+    }
 }
 
 fn script(world: &World, platform: Platform, behaviour: Behaviour, times: u64) {

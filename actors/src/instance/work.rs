@@ -13,6 +13,7 @@ use actix::{Addr, Message};
 use futures_util::future::BoxFuture;
 use sovereign_relay_protocol::push::{PushAnswer, PushResult};
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use super::{InstanceActor, kit::Kit};
 use crate::{
@@ -48,6 +49,8 @@ pub(crate) struct Pending {
     pub(crate) started: Arc<AtomicBool>,
     pub(crate) reply: oneshot::Sender<Reply>,
     pub(crate) tracked: Arc<Tracked>,
+    /// The request that brought it, for the log. Ends with the push.
+    pub(crate) span: Span,
 }
 
 impl Pending {

@@ -1,9 +1,13 @@
 //! The lane's metric series and its log lines about breaker and fuses. Labels come from closed sets.
+//!
+//! Breaker and fuses are everybody's: their lines are written outside the span of the push that moved them, which
+//! would name one request of many.
 
 use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
 use sovereign_relay_protocol::push::{PushAnswer, PushResult, Reason};
+use tracing::Span;
 
 use super::{BreakerState, Verdict, judge::ScopeChange};
 
@@ -51,14 +55,14 @@ pub(super) fn show_breaker(provider: &'static str, state: BreakerState) {
 pub(super) fn tell_breaker(provider: &'static str, before: BreakerState, after: BreakerState) {
     show_breaker(provider, after);
     match (before, after) {
-        (BreakerState::Closed, BreakerState::Open) => {
+        (BreakerState::Closed, BreakerState::Open) => of_the_lane().in_scope(|| {
             tracing::warn!(
                 provider,
                 "provider is failing, pushes to it are refused until a probe succeeds"
             );
-        }
+        }),
         (BreakerState::Open | BreakerState::Probing, BreakerState::Closed) => {
-            tracing::info!(provider, "provider is back");
+            of_the_lane().in_scope(|| tracing::info!(provider, "provider is back"));
         }
         (BreakerState::Closed, BreakerState::Closed | BreakerState::Probing)
         | (BreakerState::Open | BreakerState::Probing, BreakerState::Open | BreakerState::Probing) => {}
@@ -72,6 +76,7 @@ pub(super) fn tell_fuses(changes: &[ScopeChange]) {
         let instance = change.instance.map(tracing::field::display);
         gauge!("relay_fuse_open", "scope" => scope.to_string(), "fuse" => fuse)
             .set(f64::from(u8::from(*gauge)));
+        let _entered = of_the_lane().entered();
         if change.open {
             tracing::error!(
                 scope = &**scope,
@@ -91,6 +96,12 @@ pub(super) fn tell_fuses(changes: &[ScopeChange]) {
             );
         }
     }
+}
+
+/// A span without a parent: the log shows the innermost span, and `parent: None` on a line alone would show the
+/// request's all the same. At the highest level, so that it is there whenever the line is.
+fn of_the_lane() -> Span {
+    tracing::error_span!(parent: None, "lane")
 }
 
 fn count(provider: &'static str, result: &'static str, reason: &'static str) {

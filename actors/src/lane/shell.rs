@@ -21,6 +21,7 @@ use tokio::{
     task::{AbortHandle, JoinHandle},
     time::{MissedTickBehavior, interval, timeout},
 };
+use tracing::Instrument as _;
 
 use super::{
     LaneConfig, LaneSnapshot, Verdict,
@@ -181,7 +182,7 @@ impl Core {
             match place.turn(gives_up.saturating_sub(self.now())).await {
                 Waited::Turn => {
                     let scope = place.look_again(&job)?;
-                    return Ok(self.runtime.spawn(call(place, scope, job)));
+                    return Ok(self.runtime.spawn(call(place, scope, job).in_current_span()));
                 }
                 Waited::LookAgain => {}
                 Waited::TooLate => {

@@ -13,7 +13,7 @@
 use std::{sync::Arc, time::Duration};
 
 use metrics::counter;
-use sovereign_relay_actors::ports::{Delivery, Health, Outcome};
+use sovereign_relay_actors::ports::{Delivery, Failure, Health, Outcome};
 use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 use tokio::time::sleep;
 
@@ -52,6 +52,8 @@ pub(super) enum Try {
     Answered {
         /// What it means.
         judgement: Judgement,
+        /// What the operator is to hear of it, if it is what the push comes to.
+        refusal: Option<Refusal>,
         /// Over which connection.
         connection: u64,
     },
@@ -77,6 +79,8 @@ pub(super) struct Tries {
     untaken: u32,
     /// The answer that allowed the one repeat: what is said if the repeat comes to nothing.
     answered: Option<Outcome>,
+    /// The refusal of the relay in the last answer.
+    refusal: Option<Refusal>,
 }
 
 impl Tries {
@@ -115,9 +119,18 @@ impl Tries {
             } => Step::Done(failed(Reason::ProviderTimeout, true, Health::Faulty)),
             Try::Answered {
                 judgement,
+                refusal,
                 connection,
-            } => self.answered(judgement, connection, left),
+            } => {
+                self.refusal = refusal;
+                self.answered(judgement, connection, left)
+            }
         }
+    }
+
+    /// The refusal that the push has come to: one that another connection made good is none.
+    fn refusal(&self, outcome: &Outcome) -> Option<Refusal> {
+        self.refusal.filter(|_| refuses_the_relay(outcome))
     }
 
     fn untaken(&mut self, step: Duration, avoid: Option<u64>, left: Duration) -> Step {
@@ -166,7 +179,12 @@ pub(super) async fn deliver(inner: Arc<Inner>, delivery: Delivery) -> Outcome {
             return failed(Reason::RelayMisconfigured, false, Health::Answered);
         };
         match tries.next(tried, inner.base.clock.now().until(delivery.deadline)) {
-            Step::Done(outcome) => return outcome,
+            Step::Done(outcome) => {
+                if let Some(refusal) = tries.refusal(&outcome) {
+                    inner.alarms.refused(refusal, inner.base.clock.now().mono);
+                }
+                return outcome;
+            }
             Step::Again { pause, avoid } => {
                 sleep(pause).await;
                 avoided = avoid;
@@ -212,18 +230,14 @@ async fn attempt(
             }
             let body = body.as_deref().ok();
             let answer = Answer::new(head.status(), head.headers(), body, now.unix);
-            Try::Answered {
-                judgement: judge(inner, &lease, answer, began),
-                connection,
-            }
+            judge(inner, &lease, answer, began)
         }
         Err(end) => Try::NoAnswer { end, connection },
     })
 }
 
-fn judge(inner: &Inner, lease: &Lease, answer: Answer, began: UnixMillis) -> Judgement {
+fn judge(inner: &Inner, lease: &Lease, answer: Answer, began: UnixMillis) -> Try {
     lease.answered();
-    let now = inner.base.clock.now();
     let (provider, reason) = (inner.base.name, answer.label());
     counter!("relay_apns_answers_total", "provider" => provider, "reason" => reason).increment(1);
     let refusal = Refusal {
@@ -231,14 +245,26 @@ fn judge(inner: &Inner, lease: &Lease, answer: Answer, began: UnixMillis) -> Jud
         reason,
         advice: advice(answer.reason),
     };
-    let judgement = answer.judge(began, now.unix);
+    let judgement = answer.judge(began, inner.base.clock.now().unix);
     if judgement.again == Again::OnAnotherConnection {
         lease.replace_connection();
     }
-    if judgement.refuses_the_relay() {
-        inner.alarms.refused(refusal, now.mono);
+    Try::Answered {
+        refusal: refuses_the_relay(&judgement.outcome).then_some(refusal),
+        judgement,
+        connection: lease.link().id(),
     }
-    judgement
+}
+
+/// Whether it is the relay that APNs refuses: the operator must know.
+fn refuses_the_relay(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Failed(Failure {
+            reason: Reason::RelayMisconfigured,
+            ..
+        })
+    )
 }
 
 /// What the operator can do about it.

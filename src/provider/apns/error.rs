@@ -235,17 +235,6 @@ impl Judgement {
         Self::failed(Reason::RelayMisconfigured, false)
     }
 
-    /// Whether it is the relay that APNs refuses: the operator must know.
-    pub(super) fn refuses_the_relay(&self) -> bool {
-        matches!(
-            self.outcome,
-            Outcome::Failed(Failure {
-                reason: Reason::RelayMisconfigured,
-                ..
-            })
-        )
-    }
-
     fn on_another_connection(self) -> Self {
         Self {
             again: Again::OnAnotherConnection,

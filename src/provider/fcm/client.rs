@@ -16,7 +16,10 @@ use std::{
 
 use reqwest::Client;
 
-use crate::provider::http::{CONNECT_LIMIT, ClientError};
+use crate::provider::{
+    alarm::of_the_provider,
+    http::{CONNECT_LIMIT, ClientError},
+};
 
 /// Calls under way at once: FCM answers in tens of milliseconds, so this is more than 10,000 pushes a second, which is
 /// Google's quota for a whole project.
@@ -144,6 +147,7 @@ impl Place<'_> {
         }
         // The old one goes with the last push that still has it. Making one has succeeded before with the same settings.
         if let Ok(http) = (self.connections.client)() {
+            let _entered = of_the_provider().entered();
             tracing::debug!("no answer over a connection for long, taking a new one");
             line.http = http;
         }

@@ -7,14 +7,13 @@ use sovereign_relay_simulator::{
 };
 
 use super::{
-    Proof, Row, Since, UNCONFIRMED_RETRY, check, check_apart, gone, gone_if_proven, lasting, passing,
-    passing_after, row,
+    MISCONFIGURED, Proof, Row, Since, UNCONFIRMED_RETRY, check, check_apart, gone, gone_if_proven, lasting,
+    passing, passing_after, row,
 };
 
 const TOLD: u64 = 1_700_000_000_123;
 const YEAR_2100: i64 = 4_102_444_800_000;
 const REJECTED: &str = "payload_rejected";
-const MISCONFIGURED: &str = "relay_misconfigured";
 const UNAVAILABLE: &str = "provider_unavailable";
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use sovereign_relay_simulator::{
 };
 
 use super::{
-    Expected, Proof, Row, Since, check, check_apart, gone, gone_if_proven, lasting, passing, passing_after,
-    row,
+    Expected, MISCONFIGURED, Proof, Row, Since, check, check_apart, gone, gone_if_proven, lasting, passing,
+    passing_after, row,
 };
 
 /// More than any error of Google's.
@@ -16,7 +16,6 @@ const TOO_LARGE_FOR_AN_ERROR: usize = 100 * 1024;
 const BAD_TOKEN: &str = "The registration token is not a valid FCM registration token";
 const INVALID: &str = "INVALID_ARGUMENT";
 const REJECTED: &str = "payload_rejected";
-const MISCONFIGURED: &str = "relay_misconfigured";
 const UNAVAILABLE: &str = "provider_unavailable";
 
 #[tokio::test]

@@ -7,12 +7,11 @@ use sovereign_relay_simulator::{
 };
 
 use super::{
-    Expected, Proof, Row, Since, check, check_apart, gone, gone_if_proven, lasting, passing, passing_after,
-    row,
+    Expected, MISCONFIGURED, Proof, Row, Since, check, check_apart, gone, gone_if_proven, lasting, passing,
+    passing_after, row,
 };
 
 const REJECTED: &str = "payload_rejected";
-const MISCONFIGURED: &str = "relay_misconfigured";
 const UNAVAILABLE: &str = "provider_unavailable";
 const THROTTLED: &str = "device_throttled";
 

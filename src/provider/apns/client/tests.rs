@@ -12,6 +12,7 @@ fn stumble(again: Again) -> Try {
             outcome: unavailable(),
             again,
         },
+        refusal: None,
         connection: 7,
     }
 }
@@ -110,6 +111,7 @@ fn a_repeat_that_is_answered_has_the_last_word() {
             outcome: sent.clone(),
             again: Again::No,
         },
+        refusal: None,
         connection: 8,
     };
     assert_eq!(tries.next(answered, LEFT), Step::Done(sent));
@@ -126,4 +128,39 @@ fn no_connection_is_unreachable_and_no_turn_is_overload() {
             retry_after: FULL_RETRY_AFTER
         })
     );
+}
+
+fn refused(again: Again, refusal: Option<Refusal>) -> Try {
+    let reason = refusal.map_or(Reason::PayloadRejected, |_| Reason::RelayMisconfigured);
+    Try::Answered {
+        judgement: Judgement {
+            outcome: failed(reason, false, Health::Answered),
+            again,
+        },
+        refusal,
+        connection: 7,
+    }
+}
+
+#[test]
+fn the_operator_hears_of_a_refusal_when_the_push_comes_to_it_and_of_none_that_another_connection_made_good() {
+    let refusal = Refusal {
+        status: 403,
+        reason: "UnrelatedKeyIdInToken",
+        advice: "",
+    };
+    let first = || refused(Again::OnAnotherConnection, Some(refusal));
+    for (second, expected) in [
+        (first(), Some(refusal)),
+        (Try::NoLease(NoLease::Unreachable), Some(refusal)),
+        (no_answer(NoAnswer::Lost), None),
+        (refused(Again::No, None), None),
+    ] {
+        let mut tries = Tries::default();
+        assert!(matches!(tries.next(first(), LEFT), Step::Again { .. }));
+        let Step::Done(outcome) = tries.next(second, LEFT) else {
+            panic!("a third try");
+        };
+        assert_eq!(tries.refusal(&outcome), expected);
+    }
 }
