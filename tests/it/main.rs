@@ -43,6 +43,7 @@ mod proxies;
 mod readme;
 mod reload;
 mod replicas;
+mod request_ids;
 mod runtime;
 mod sessions;
 mod shared_pushes;

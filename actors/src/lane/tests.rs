@@ -1,6 +1,7 @@
 //! The shell with a provider that does as it is told, on a paused clock.
 
 mod faults;
+mod lines;
 mod queue;
 mod reload;
 

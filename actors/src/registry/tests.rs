@@ -4,6 +4,7 @@ mod faults;
 mod pushes;
 mod repeats;
 mod sessions;
+mod spans;
 mod standing;
 mod store;
 mod support;
