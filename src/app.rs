@@ -16,7 +16,6 @@ use sovereign_relay_actors::{
     lane::{BreakerState, Lane},
     ports::{Clock, Entropy, Providers, StoreError},
 };
-use sovereign_relay_protocol::platform::Platform;
 use tracing::{error, info};
 
 mod follow;
@@ -54,7 +53,7 @@ use crate::{
     entropy::SystemEntropy,
     http::{
         Tuning,
-        capabilities::is_configured,
+        capabilities::is_any_configured,
         health::{Facts, Told},
         services::Services,
     },
@@ -265,9 +264,7 @@ fn facts(records: &Records, push: &PushHalf, signal: &SignalHalf) -> Box<dyn Fn(
     let shelf = signal.shelf.clone();
     Box::new(move || Facts {
         enrollment_secret: authority.is_configured(),
-        any_platform: Platform::ALL
-            .into_iter()
-            .any(|platform| is_configured(&providers, platform)),
+        any_platform: is_any_configured(&providers),
         store_works: store.fault().is_none(),
         redis_is_away: !shelf.is_up(),
         unreachable_providers: all(&lanes)

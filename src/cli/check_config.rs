@@ -89,8 +89,12 @@ enum Origin {
 
 /// On or off, and what there is to say about it.
 #[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Switch {
     on: bool,
+    /// Off, but not for pushes that name this environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_for_environment: Option<&'static str>,
     detail: String,
 }
 
@@ -125,10 +129,7 @@ impl Report {
                 macos: platform(config, Platform::Macos),
                 windows: platform(config, Platform::Windows),
             },
-            signaling: Switch {
-                on: true,
-                detail: signaling(config),
-            },
+            signaling: Switch::new(true, signaling(config)),
             signaling_limits: SignalLimits::of(config),
             turn: turn(config),
             test_endpoints: config.allow_test_endpoints,
@@ -211,6 +212,14 @@ impl Report {
 }
 
 impl Switch {
+    fn new(on: bool, detail: String) -> Self {
+        Self {
+            on,
+            on_for_environment: None,
+            detail,
+        }
+    }
+
     fn words(&self) -> String {
         format!("{:<3}  {}", if self.on { "on" } else { "off" }, self.detail)
     }
@@ -232,15 +241,21 @@ fn line(name: &str, value: &str) -> String {
 
 fn platform(config: &Config, platform: Platform) -> Switch {
     match config.platform(platform) {
-        Err(off) => Switch {
-            on: false,
-            detail: off.to_string(),
-        },
-        Ok(()) => Switch {
-            on: true,
-            detail: detail(config, platform),
-        },
+        Ok(()) => Switch::new(true, detail(config, platform)),
+        Err(off) => only_by_name(config, platform).unwrap_or_else(|| Switch::new(false, off.to_string())),
     }
+}
+
+/// Apple without a key where pushes go by themselves, and with one where they go when they say so.
+fn only_by_name(config: &Config, platform: Platform) -> Option<Switch> {
+    let named = config.apns.only_by_name().filter(|_| platform.is_apple())?;
+    config.platform_in(platform, named).ok()?;
+    let (environment, detail) = (named.as_str(), detail(config, platform));
+    Some(Switch {
+        on: false,
+        on_for_environment: Some(environment),
+        detail: format!("but for pushes that name the environment {environment}: {detail}"),
+    })
 }
 
 fn detail(config: &Config, platform: Platform) -> String {
@@ -298,14 +313,11 @@ fn turn(config: &Config) -> Switch {
         TurnFor::All => "for every instance but those that `instances turn deny` named",
     };
     match &config.signaling.turn {
-        Err(off) => Switch {
-            on: false,
-            detail: off.to_string(),
-        },
-        Ok(servers) => Switch {
-            on: config.signaling.turn_for != TurnFor::None,
-            detail: format!("{}; {given_to}", servers.turn.join(", ")),
-        },
+        Err(off) => Switch::new(false, off.to_string()),
+        Ok(servers) => Switch::new(
+            config.signaling.turn_for != TurnFor::None,
+            format!("{}; {given_to}", servers.turn.join(", ")),
+        ),
     }
 }
 

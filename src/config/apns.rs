@@ -113,6 +113,15 @@ impl Apns {
         }
     }
 
+    /// The environment that alone has a key and is not the default one: pushes have to name it.
+    pub fn only_by_name(&self) -> Option<Environment> {
+        match (self.default_environment, &self.production_key, &self.sandbox_key) {
+            (Environment::Production, Err(_), Ok(_)) => Some(Environment::Sandbox),
+            (Environment::Sandbox, Ok(_), Err(_)) => Some(Environment::Production),
+            (Environment::Production | Environment::Sandbox, Ok(_) | Err(_), Ok(_) | Err(_)) => None,
+        }
+    }
+
     /// The endpoint of an environment.
     pub fn endpoint(&self, environment: Environment) -> &Url {
         match environment {

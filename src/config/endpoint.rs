@@ -1,8 +1,9 @@
 //! Rules for the URLs that the relay's credentials are sent to.
 //!
 //! A provider URL carries a signing key's token or a client secret, so a wrong one is a leak. Outside tests it is
-//! https, on the provider's port, and not at an address of this machine or network. Names are checked here only as
-//! names; what they resolve to is checked when the connection is made.
+//! https, on the provider's port, and not at an address of this machine or network. Names are checked only as names:
+//! they are the operator's own words, and whoever answers has to prove the name with a certificate. Channel URIs are a
+//! caller's words, so [`crate::provider::wns`] also checks what they resolve to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -15,6 +15,7 @@ pub mod error;
 pub mod fcm;
 pub mod listen;
 pub mod operation;
+mod platforms;
 pub mod setting;
 pub mod signaling;
 pub mod source;
@@ -24,9 +25,6 @@ pub mod texts;
 mod value;
 pub mod wns;
 
-use sovereign_relay_protocol::platform::Platform;
-
-use self::setting::Setting;
 pub(crate) use self::value::duration_flag;
 pub use self::{
     apns::{Apns, ApnsCredential},
@@ -117,28 +115,6 @@ impl Config {
     pub fn warn_of_unknown(&mut self, names: impl Iterator<Item = String>) {
         self.warnings.extend(source::unknown_variables(names));
     }
-
-    /// Whether a platform can be pushed to in its default environment; if not, why.
-    pub fn platform(&self, platform: Platform) -> Result<(), Off> {
-        let topic = |topic: &Option<String>, setting: &Setting| {
-            topic
-                .as_ref()
-                .map(|_| ())
-                .ok_or_else(|| Off::lacking(&[(setting, false)]))
-        };
-        let apple_key = || match (&self.apns.production_key, &self.apns.sandbox_key) {
-            (Ok(_), _) | (_, Ok(_)) => Ok(()),
-            (Err(off), Err(_)) => Err(off.clone()),
-        };
-        match platform {
-            Platform::Ios => apple_key().and_then(|()| topic(&self.apns.ios_topic, &setting::APNS_BUNDLE_ID)),
-            Platform::Macos => {
-                apple_key().and_then(|()| topic(&self.apns.macos_topic, &setting::APNS_BUNDLE_ID_MACOS))
-            }
-            Platform::Android => self.fcm.account.as_ref().map(|_| ()).map_err(Clone::clone),
-            Platform::Windows => self.wns.credential.as_ref().map(|_| ()).map_err(Clone::clone),
-        }
-    }
 }
 
 fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
@@ -184,54 +160,6 @@ fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
         &config.signaling.door,
         config.listen.connections,
     ));
-    warnings.extend(partial_platforms(config));
+    warnings.extend(platforms::warnings(config));
     warnings
-}
-
-/// Platforms, and a TURN server, that somebody began to configure, and Apple apps without a key or a key without an app.
-fn partial_platforms(config: &Config) -> Vec<String> {
-    let apns = &config.apns;
-    let has_topic = apns.ios_topic.is_some() || apns.macos_topic.is_some();
-    let mut lines = Vec::new();
-    let mut tell = |name: &str, off: &Off, began: bool| {
-        if off.is_partial() || began {
-            lines.push(format!("{name} is off: {off}"));
-        }
-    };
-    match (&apns.production_key, &apns.sandbox_key) {
-        (Err(production), Err(sandbox)) if production == sandbox => tell("APNs", production, has_topic),
-        (production, sandbox) => {
-            for (name, key) in [("APNs production", production), ("the APNs sandbox", sandbox)] {
-                key.as_ref()
-                    .err()
-                    .into_iter()
-                    .for_each(|off| tell(name, off, false));
-            }
-            if !has_topic {
-                tell("APNs", &Off::lacking(&[(&setting::APNS_BUNDLE_ID, false)]), true);
-            }
-        }
-    }
-    config
-        .fcm
-        .account
-        .as_ref()
-        .err()
-        .into_iter()
-        .for_each(|off| tell("android", off, false));
-    config
-        .wns
-        .credential
-        .as_ref()
-        .err()
-        .into_iter()
-        .for_each(|off| tell("windows", off, false));
-    config
-        .signaling
-        .turn
-        .as_ref()
-        .err()
-        .into_iter()
-        .for_each(|off| tell("TURN", off, false));
-    lines
 }

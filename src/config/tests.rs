@@ -301,7 +301,7 @@ fn the_readme_lists_exactly_the_settings_that_exist() {
         .unwrap()
         .1;
     let listed: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
-    let row = |setting: &Setting| {
+    let row = |setting: &setting::Setting| {
         let mark = if setting.kind == setting::Kind::Secret {
             " (secret)"
         } else {

@@ -32,7 +32,8 @@ const _: () = assert!(BATCH_PARALLEL * 4 <= limits::CONCURRENT_PUSHES);
 
 /// Send up to 500 notifications
 ///
-/// The results come in the order of the messages: each an answer as of `/v1/push`, or an error of its own.
+/// The results come in the order of the messages: each an answer as of `/v1/push`, or an error of its own. Under an
+/// idempotency key an earlier outcome is told again here too, but none is marked: there is no header for each.
 #[utoipa::path(
     post,
     path = "/v1/push/batch",

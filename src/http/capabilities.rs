@@ -32,9 +32,24 @@ pub(crate) async fn capabilities(services: Data<Services>) -> HttpResponse {
 }
 
 /// Whether a push to `platform` that names no environment finds credentials.
-pub(crate) fn is_configured(providers: &Providers, platform: Platform) -> bool {
+fn is_configured(providers: &Providers, platform: Platform) -> bool {
     provider_of(providers, platform).scope(platform).is_some()
 }
+
+/// Whether any push at all finds credentials.
+pub(crate) fn is_any_configured(providers: &Providers) -> bool {
+    let has = |provider: &dyn PushProvider, platforms: &[Platform]| {
+        platforms
+            .iter()
+            .any(|platform| provider.scope(*platform).is_some())
+    };
+    has(providers.fcm.as_ref(), &[Platform::Android])
+        || has(providers.wns.as_ref(), &[Platform::Windows])
+        || has(providers.apns_production.as_ref(), &APPLE)
+        || has(providers.apns_sandbox.as_ref(), &APPLE)
+}
+
+const APPLE: [Platform; 2] = [Platform::Ios, Platform::Macos];
 
 fn provider_of(providers: &Providers, platform: Platform) -> &dyn PushProvider {
     match platform {

@@ -23,7 +23,7 @@ use crate::{
 pub struct Facts {
     /// Keys can be verified.
     pub enrollment_secret: bool,
-    /// Credentials for one platform at least.
+    /// Credentials for one platform at least, in whichever environment.
     pub any_platform: bool,
     /// Records can be read and written.
     pub store_works: bool,
@@ -187,7 +187,8 @@ pub(crate) async fn api_health() -> HttpResponse {
     tag = "health",
     responses(
         (status = 200, description = "Yes", body = Readiness),
-        (status = 503, description = "No; the reasons say why", body = Readiness)
+        (status = 503, description = "No; the reasons say why. overloaded: it starts; draining: it stops; \
+                                      not_configured: it has no enrollment secret", body = Readiness)
     )
 )]
 pub(crate) async fn readyz(services: Data<Services>) -> HttpResponse {

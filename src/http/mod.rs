@@ -22,7 +22,7 @@ pub(crate) mod enroll;
 pub(crate) mod error;
 pub(crate) mod extract;
 pub mod health;
-pub(crate) mod openapi;
+pub mod openapi;
 mod patience;
 mod peers;
 mod plain;

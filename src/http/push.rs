@@ -13,10 +13,11 @@ use actix_web::{
     http::header::{HeaderMap, HeaderName, HeaderValue},
     web::{Data, Payload},
 };
-use sovereign_relay_actors::push::{Answered, Newcomer, Push};
+use sovereign_relay_actors::push::{Answered, Newcomer, Push, Refusal};
 use sovereign_relay_protocol::{
+    error::ErrorCode,
     id::IdempotencyKey,
-    platform::Environment,
+    platform::{Environment, Platform},
     push::{InvalidPush, PushAnswer, PushBody, PushMessage},
 };
 
@@ -75,8 +76,22 @@ pub(crate) async fn send(
 ) -> Result<Answered, ApiError> {
     services.take_work()?;
     let message = with_environment(message, services.providers.default_environment);
+    let platform = message.platform;
     let push = prepare(services, caller, address, message);
-    Ok(services.pushes.push(caller.instance, push).await?)
+    let answered = services.pushes.push(caller.instance, push).await;
+    answered.map_err(|refusal| refused(refusal, platform))
+}
+
+/// The environment that an Apple push is for may lack the credentials that the other one has.
+fn refused(refusal: Refusal, platform: Platform) -> ApiError {
+    if refusal == Refusal::PlatformNotConfigured && platform.is_apple() {
+        return ApiError::new(
+            ErrorCode::PlatformNotConfigured,
+            "this relay has no credentials for this platform in this environment; GET /v1/capabilities lists what works \
+             where none is named",
+        );
+    }
+    refusal.into()
 }
 
 /// Says what the caller has left unsaid, so that a default and the same spelled out are one message to its repeats.

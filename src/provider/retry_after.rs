@@ -24,6 +24,8 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: UnixMillis) -> Option<Durati
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*, sample::Index};
+
     use super::*;
 
     fn read(text: &str) -> Option<u64> {
@@ -48,5 +50,50 @@ mod tests {
             assert_eq!(read(text), None, "{text}");
         }
         assert_eq!(retry_after(&HeaderMap::new(), UnixMillis(0)), None);
+    }
+
+    /// Whatever a provider writes, what is read of it is within the bounds.
+    fn is_within_bounds(text: &[u8], now: u64) -> Result<(), TestCaseError> {
+        let Ok(value) = text.try_into() else { return Ok(()) };
+        let headers = HeaderMap::from_iter([(RETRY_AFTER, value)]);
+        let hint = retry_after(&headers, UnixMillis(now)).unwrap_or(SHORTEST_RETRY_AFTER);
+        prop_assert!(
+            (SHORTEST_RETRY_AFTER..=LONGEST_RETRY_AFTER).contains(&hint),
+            "{:?}",
+            hint
+        );
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_of_seconds_is_read_and_clamped(digits in "[0-9]{1,40}") {
+            let seconds: u64 = digits.parse().unwrap_or(u64::MAX);
+            prop_assert_eq!(read(&digits), Some(seconds.clamp(1, 3600)));
+        }
+
+        #[test]
+        fn any_date_is_read_and_clamped(seconds in 0u64..253_402_300_800) {
+            let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
+            prop_assert_eq!(read(&date), Some(seconds.saturating_sub(784_111_777).clamp(1, 3600)));
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_no_hint_or_one_within_the_bounds(text in vec(any::<u8>(), 0..60), now in any::<u64>()) {
+            is_within_bounds(&text, now)?;
+        }
+
+        #[test]
+        fn a_mutated_date_is_no_hint_or_one_within_the_bounds(
+            changes in vec((any::<Index>(), any::<u8>()), 1..4),
+            now in any::<u64>(),
+        ) {
+            let mut text = b"Sun, 06 Nov 1994 08:50:14 GMT".to_vec();
+            for (at, byte) in changes {
+                let at = at.index(text.len());
+                text[at] = byte;
+            }
+            is_within_bounds(&text, now)?;
+        }
     }
 }

@@ -94,6 +94,61 @@ async fn what_is_off_says_what_it_lacks() {
 }
 
 #[tokio::test]
+async fn a_key_for_apples_other_environment_alone_is_off_but_for_pushes_that_name_it_and_so_the_relay_answers()
+ {
+    let simulators = Simulators::start(SimulatorOptions::default()).await.unwrap();
+    let directory = TempDir::new().unwrap();
+    let ca_file = simulators.write_ca(directory.path()).unwrap();
+    // The key of the sandbox, and of the others nothing.
+    let environment: Vec<(String, String)> = simulators
+        .relay_environment(&ca_file)
+        .into_iter()
+        .filter(|(name, _)| ["FCM_", "WNS_"].iter().all(|start| !name.starts_with(start)))
+        .map(|(name, value)| match name.as_str() {
+            "APNS_KEY" => ("APNS_SANDBOX_KEY".to_owned(), value),
+            "APNS_KEY_ID" => ("APNS_SANDBOX_KEY_ID".to_owned(), value),
+            _ => (name, value),
+        })
+        .collect();
+    let borrowed: Vec<(&str, &str)> = environment
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    let text = check(&borrowed).await.done();
+    let checked = report(&[], &borrowed).await;
+    for platform in ["ios", "macos"] {
+        let switch = &checked["platforms"][platform];
+        assert_eq!(
+            (&switch["on"], &switch["onForEnvironment"]),
+            (&json!(false), &json!("sandbox")),
+            "{switch}"
+        );
+        let line = format!("{platform:<11} off  but for pushes that name the environment sandbox: ");
+        assert!(text.contains(&line), "{text}");
+    }
+    let warnings = checked["warnings"].to_string();
+    assert!(
+        warnings.contains("APNS_USE_SANDBOX=true sends them to sandbox"),
+        "{warnings}"
+    );
+
+    let relay = Relay::start(RelayOptions::new().under(environment)).await;
+    let platforms = relay.get("/v1/capabilities").await.body["platforms"].clone();
+    assert_eq!(platforms["ios"], false, "{platforms}");
+    let ready = relay.get("/readyz").await.body;
+    assert_eq!(ready, json!({ "status": "ready", "reasons": [] }));
+    let instance = relay.enroll().await;
+    let mut push = json!({ "deviceToken": "ab".repeat(32), "platform": "ios", "encryptedPayload": "sealed" });
+    let refused = relay.push(&instance, &push).await;
+    assert_eq!(refused.word(), "platform_not_configured");
+    let message = refused.body["message"].to_string();
+    assert!(message.contains("in this environment"), "{message}");
+    push["environment"] = json!("sandbox");
+    let asked = relay.push(&instance, &push).await;
+    assert_eq!(asked.status, 200, "{asked:?}");
+}
+
+#[tokio::test]
 async fn a_bad_value_is_a_1_and_one_line_that_names_it_without_repeating_it() {
     for (name, value) in [
         ("RELAY_LISTEN", "MARKED"),

@@ -47,7 +47,8 @@ pub enum Reason {
     MalformedToken,
     /// failed: this token was called gone less than a minute ago.
     RecentlyInvalid,
-    /// failed: the provider calls the token bad, but nothing yet proves that the fault is not the relay's.
+    /// failed: the provider calls the token bad, but nothing yet proves that the fault is not the relay's, or that it
+    /// was the provider who spoke.
     UnconfirmedToken,
     /// failed: too many pushes to this device.
     DeviceThrottled,

@@ -3,6 +3,7 @@
 use sovereign_relay_protocol::platform::{Environment, Platform};
 
 use super::{apple_key, load, service_account};
+use crate::config::Config;
 
 #[test]
 fn a_missing_apple_credential_only_switches_apple_off_and_says_what_is_missing() {
@@ -62,6 +63,58 @@ fn one_apple_key_serves_both_environments_unless_the_sandbox_has_its_own() {
     assert_eq!(
         load(&half).unwrap().apns.sandbox_key.unwrap_err().missing(),
         ["APNS_SANDBOX_KEY_ID"]
+    );
+}
+
+#[test]
+fn a_key_for_the_environment_that_is_not_the_default_leaves_apple_off_for_pushes_that_name_none() {
+    let key = apple_key();
+    let sandbox_alone = [
+        ("APNS_SANDBOX_KEY", key.as_str()),
+        ("APNS_SANDBOX_KEY_ID", "KEY1234567"),
+        ("APNS_TEAM_ID", "TEAM123456"),
+        ("APNS_BUNDLE_ID", "a.b"),
+    ];
+    let config = load(&sandbox_alone).unwrap();
+    assert_eq!(
+        config.platform(Platform::Ios).unwrap_err().missing(),
+        ["APNS_KEY", "APNS_KEY_ID"]
+    );
+    assert_eq!(config.platform_in(Platform::Ios, Environment::Sandbox), Ok(()));
+    assert_eq!(config.apns.only_by_name(), Some(Environment::Sandbox));
+    let told = "Apple pushes that name no environment are refused: they are for production, where APNS_KEY, APNS_KEY_ID \
+                are not set; APNS_USE_SANDBOX=true sends them to sandbox, which has a key";
+    let of_apple = |config: &Config| {
+        let lines = config.warnings.iter().filter(|line| line.contains("AP"));
+        lines.cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(of_apple(&config), [told]);
+    let default = [sandbox_alone.as_slice(), &[("APNS_USE_SANDBOX", "true")]].concat();
+    let config = load(&default).unwrap();
+    assert_eq!(config.platform(Platform::Ios), Ok(()));
+    assert_eq!(config.apns.only_by_name(), None);
+}
+
+#[test]
+fn a_sandbox_without_a_whole_key_leaves_apple_off_where_it_is_the_default() {
+    let key = apple_key();
+    let settings = [
+        ("APNS_KEY", key.as_str()),
+        ("APNS_KEY_ID", "KEY1234567"),
+        ("APNS_TEAM_ID", "TEAM123456"),
+        ("APNS_BUNDLE_ID_MACOS", "a.b"),
+        ("APNS_SANDBOX_KEY_ID", "KEY2345678"),
+        ("APNS_USE_SANDBOX", "true"),
+    ];
+    let config = load(&settings).unwrap();
+    assert_eq!(
+        config.platform(Platform::Macos).unwrap_err().missing(),
+        ["APNS_SANDBOX_KEY"]
+    );
+    assert_eq!(config.apns.only_by_name(), Some(Environment::Production));
+    assert_eq!(
+        config.platform_in(Platform::Macos, Environment::Production),
+        Ok(())
     );
 }
 

@@ -31,13 +31,19 @@ fn is_token68(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use actix_web::http::header::HeaderValue;
+    use proptest::{collection::vec, prelude::*, sample::Index};
 
     use super::*;
 
     fn of(lines: &[&str]) -> Result<Option<String>, &'static str> {
+        let values = lines.iter().map(|line| HeaderValue::from_str(line).unwrap());
+        read(values)
+    }
+
+    fn read(values: impl IntoIterator<Item = HeaderValue>) -> Result<Option<String>, &'static str> {
         let mut headers = HeaderMap::new();
-        for line in lines {
-            headers.append(header::AUTHORIZATION, HeaderValue::from_str(line).unwrap());
+        for value in values {
+            headers.append(header::AUTHORIZATION, value);
         }
         match bearer(&headers) {
             Ok(key) => Ok(key.map(|key| key.expose().to_owned())),
@@ -76,5 +82,53 @@ mod tests {
     #[test]
     fn two_headers_are_a_401() {
         assert_eq!(of(&["Bearer a", "Bearer a"]), Err("unauthorized"));
+    }
+
+    /// A key that was read stands in the line, as its last word, behind the scheme; anything else is a 401.
+    fn is_read_well(line: &[u8]) -> Result<(), TestCaseError> {
+        let Ok(value) = HeaderValue::from_bytes(line) else {
+            return Ok(());
+        };
+        match read([value]) {
+            Ok(Some(key)) => {
+                let words: Vec<_> = line
+                    .split(|byte| *byte == b' ')
+                    .filter(|word| !word.is_empty())
+                    .collect();
+                let text = line.trim_ascii();
+                prop_assert!(text[..7].eq_ignore_ascii_case(b"bearer "));
+                prop_assert!(text.ends_with(key.as_bytes()) && !key.is_empty());
+                prop_assert!(words.len() == 2 && key.bytes().all(is_token68));
+            }
+            Ok(None) => prop_assert!(false, "a header that is there is absent"),
+            Err(code) => prop_assert_eq!(code, "unauthorized"),
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn every_credential_is_read_as_it_stands(
+            scheme in "[Bb][Ee][Aa][Rr][Ee][Rr]",
+            gap in " {1,4}",
+            credential in "[A-Za-z0-9._~+/=-]{1,200}",
+        ) {
+            prop_assert_eq!(of(&[&format!("{scheme}{gap}{credential}")]), Ok(Some(credential)));
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_a_credential_or_a_401(line in vec(any::<u8>(), 0..100)) {
+            is_read_well(&line)?;
+        }
+
+        #[test]
+        fn a_mutated_header_is_a_credential_or_a_401(changes in vec((any::<Index>(), any::<u8>()), 1..4)) {
+            let mut line = b"Bearer abc.d-e_f".to_vec();
+            for (at, byte) in changes {
+                let at = at.index(line.len());
+                line[at] = byte;
+            }
+            is_read_well(&line)?;
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! `GET /openapi.json`: OpenAPI 3.1 of the public routes, made from the handlers' own annotations.
 //!
-//! The annotations name the good answers. The errors are added here from one table, since they all have the same
-//! body: an operation lists each status with the codes it can carry.
+//! The annotations name the good answers, [`errors`] the others, since those all have the same body.
 
 use std::sync::LazyLock;
 
@@ -10,139 +9,17 @@ use sovereign_relay_protocol::error::{ErrorBody, ErrorCode};
 use utoipa::{
     Modify, OpenApi, PartialSchema,
     openapi::{
-        self, ContentBuilder, HeaderBuilder, Ref, RefOr, Response, ResponseBuilder,
-        path::{Operation, PathItem},
-        schema::{ObjectBuilder, Type},
+        self,
         security::{Http, HttpAuthScheme, SecurityScheme},
     },
 };
 
 use crate::http::{batch, capabilities, enroll, health, push, sessions, signal};
 
+mod errors;
 pub(crate) mod schema;
 
-use ErrorCode::{
-    Draining, EnrollmentClosed, IdempotencyConflict, InternalError, InvalidRequest, NotConfigured, NotFound,
-    OriginNotAllowed, Overloaded, PayloadTooLarge, PlatformNotConfigured, RateLimited, RequestTimeout,
-    Revoked, SendFailed, SessionFull, SettingsConflict, Suspended, Unauthorized, UnsupportedMediaType,
-};
-
-/// What can go wrong with each operation, beside a wrong path or method.
-const ERRORS: [(&str, &[ErrorCode]); 12] = [
-    (
-        "/v1/enroll",
-        &[
-            InvalidRequest,
-            Unauthorized,
-            EnrollmentClosed,
-            RequestTimeout,
-            PayloadTooLarge,
-            UnsupportedMediaType,
-            RateLimited,
-            InternalError,
-            NotConfigured,
-            Overloaded,
-            Draining,
-        ],
-    ),
-    (
-        "/v1/keys/rotate",
-        &[
-            InvalidRequest,
-            Unauthorized,
-            Revoked,
-            RequestTimeout,
-            PayloadTooLarge,
-            UnsupportedMediaType,
-            RateLimited,
-            InternalError,
-            NotConfigured,
-            Overloaded,
-            Draining,
-        ],
-    ),
-    (
-        "/v1/enrollment",
-        &[
-            Unauthorized,
-            Revoked,
-            RateLimited,
-            InternalError,
-            NotConfigured,
-            Overloaded,
-            Draining,
-        ],
-    ),
-    (
-        "/v1/push",
-        &[
-            InvalidRequest,
-            Unauthorized,
-            Revoked,
-            Suspended,
-            RequestTimeout,
-            IdempotencyConflict,
-            PayloadTooLarge,
-            UnsupportedMediaType,
-            RateLimited,
-            InternalError,
-            SendFailed,
-            NotConfigured,
-            PlatformNotConfigured,
-            Overloaded,
-            Draining,
-        ],
-    ),
-    (
-        "/v1/push/batch",
-        &[
-            InvalidRequest,
-            Unauthorized,
-            Revoked,
-            RequestTimeout,
-            PayloadTooLarge,
-            UnsupportedMediaType,
-            InternalError,
-            NotConfigured,
-            Draining,
-        ],
-    ),
-    ("/v1/signal", &[InvalidRequest, OriginNotAllowed, InternalError]),
-    (
-        "/v1/signal/sessions",
-        &[
-            InvalidRequest,
-            Unauthorized,
-            Revoked,
-            Suspended,
-            RequestTimeout,
-            SessionFull,
-            SettingsConflict,
-            PayloadTooLarge,
-            UnsupportedMediaType,
-            RateLimited,
-            InternalError,
-            NotConfigured,
-            Overloaded,
-            Draining,
-        ],
-    ),
-    (
-        "/v1/signal/sessions/{id}",
-        &[
-            Unauthorized,
-            Revoked,
-            NotFound,
-            InternalError,
-            NotConfigured,
-            Overloaded,
-        ],
-    ),
-    ("/v1/capabilities", &[InternalError]),
-    ("/api/health", &[InternalError]),
-    ("/livez", &[InternalError]),
-    ("/readyz", &[InternalError]),
-];
+use self::errors::Errors;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -189,72 +66,15 @@ pub(crate) struct PublicApi;
     responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json"))
 )]
 pub(crate) async fn document() -> HttpResponse {
-    static TEXT: LazyLock<String> = LazyLock::new(|| PublicApi::openapi().to_json().unwrap_or_default());
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "application/json"))
-        .body(TEXT.as_str())
+        .body(text())
 }
 
-struct Errors;
-
-impl Modify for Errors {
-    fn modify(&self, document: &mut openapi::OpenApi) {
-        for (path, codes) in ERRORS {
-            let Some(item) = document.paths.paths.get_mut(path) else {
-                continue;
-            };
-            for operation in operations(item) {
-                add_errors(operation, codes);
-            }
-        }
-    }
-}
-
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.delete]
-        .into_iter()
-        .filter_map(Option::as_mut)
-}
-
-/// Codes of one status share its response.
-fn add_errors(operation: &mut Operation, codes: &[ErrorCode]) {
-    let mut statuses: Vec<u16> = codes.iter().map(|code| code.status()).collect();
-    statuses.dedup();
-    for status in statuses {
-        let of_status: Vec<_> = codes
-            .iter()
-            .copied()
-            .filter(|code| code.status() == status)
-            .collect();
-        let responses = &mut operation.responses.responses;
-        responses
-            .entry(status.to_string())
-            .or_insert_with(|| RefOr::T(error_response(status, &of_status)));
-    }
-}
-
-fn error_response(status: u16, codes: &[ErrorCode]) -> Response {
-    let names: Vec<_> = codes.iter().map(|code| code.as_str()).collect();
-    let body = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name("ErrorBody")))
-        .build();
-    let response = ResponseBuilder::new()
-        .description(names.join(", "))
-        .content("application/json", body);
-    if !matches!(status, 403 | 429 | 502 | 503) {
-        return response.build();
-    }
-    let seconds = ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .minimum(Some(1))
-        .build();
-    let header = HeaderBuilder::new()
-        .schema(Some(seconds))
-        .description(Some(
-            "Whole seconds until a retry is useful; absent where no time is known",
-        ))
-        .build();
-    response.header("Retry-After", header).build()
+/// What `GET /openapi.json` answers.
+pub fn text() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| PublicApi::openapi().to_json().unwrap_or_default());
+    TEXT.as_str()
 }
 
 struct Security;

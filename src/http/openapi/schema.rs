@@ -23,10 +23,11 @@ pub(crate) struct PushRequest {
     /// How soon the device should learn of it.
     #[schema(default = "high")]
     priority: Option<Priority>,
-    /// How long the provider keeps it for an offline device; 0 = now or never.
+    /// How long the provider keeps it for an offline device; 0 = now or never (Windows: not cached, without X-WNS-TTL).
     #[schema(minimum = 0, maximum = 2_419_200, default = 2_419_200)]
     ttl_seconds: Option<u32>,
-    /// A later notification with the same id replaces this one. 1 to 64 bytes.
+    /// A later notification with the same id replaces this one, but not on Windows, where it has no effect. 1 to 64
+    /// bytes.
     #[schema(min_length = 1, max_length = 64)]
     collapse_id: Option<String>,
     /// APNs environment, where it is not the relay's default.

@@ -40,12 +40,13 @@ async fn a_chunked_body_is_cut_where_it_crosses_the_limit() {
     let relay = Relay::start().await;
     let mut socket = TcpStream::connect(relay.address).await.unwrap();
     let head = Request::new("POST", "/v1/push").header("Transfer-Encoding", "chunked");
-    socket.write_all(&head.into_bytes()).await.unwrap();
+    let head = head.into_bytes();
+    socket.write_all(&head).await.unwrap();
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
     for _ in 0..5 {
         socket.write_all(chunk.as_bytes()).await.unwrap();
     }
-    let answer = read_answer(&mut socket, false).await;
+    let answer = read_answer(&mut socket, false).await.documented(&head);
     assert_eq!(answer.refusal(), (413, "payload_too_large".to_owned()));
 }
 
@@ -90,7 +91,7 @@ async fn a_body_that_trickles_in_is_a_408_and_its_connection_ends() {
     let mut bytes = head_only("/v1/push", 1000).into_bytes();
     bytes.extend(b"{\"deviceToken\":");
     socket.write_all(&bytes).await.unwrap();
-    let answer = read_answer(&mut socket, false).await;
+    let answer = read_answer(&mut socket, false).await.documented(&bytes);
     assert_eq!(answer.refusal(), (408, "request_timeout".to_owned()));
     assert_eq!(answer.header("connection"), Some("close"));
 }

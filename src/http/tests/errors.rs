@@ -84,6 +84,28 @@ async fn every_refusal_of_the_actor_has_its_status_code_and_retry_hint() {
 }
 
 #[actix_web::test]
+async fn credentials_that_apple_lacks_are_told_of_as_those_of_one_environment() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    relay.pushes.answer(|_| Err(Refusal::PlatformNotConfigured));
+    for (platform, names_it) in [("ios", true), ("macos", true), ("android", false)] {
+        let mut body = super::kit::message();
+        body["platform"] = platform.into();
+        body["deviceToken"] = "ab".repeat(32).into();
+        let answer = relay
+            .send(Request::new("POST", "/v1/push").key(&key).json(&body))
+            .await;
+        assert_eq!(
+            answer.refusal(),
+            (503, "platform_not_configured".to_owned()),
+            "{platform}"
+        );
+        let message = answer.json()["message"].to_string();
+        assert_eq!(message.contains("in this environment"), names_it, "{message}");
+    }
+}
+
+#[actix_web::test]
 async fn a_key_that_is_missing_wrong_or_malformed_is_a_401_that_names_the_scheme() {
     let relay = Relay::start().await;
     let key = relay.enroll().await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 use super::{
-    kit::{Relay, Request, Setup, message, read_answer, sent},
+    kit::{Answer, Relay, Request, Setup, message, read_answer, sent},
     wire::DEADLINE,
 };
 use crate::limit::BodyBounds;
@@ -34,12 +34,21 @@ async fn relay() -> Relay {
 /// A batch that announces 1 MiB, sends 100 KiB and then nothing.
 async fn half_sent(relay: &Relay, key: &str) -> TcpStream {
     let mut socket = TcpStream::connect(relay.address).await.unwrap();
-    let head = Request::new("POST", "/v1/push/batch").header("Content-Length", "1048576");
-    let mut bytes = head.key(key).into_bytes();
+    let mut bytes = announced().key(key).into_bytes();
     bytes.extend(vec![b' '; 100 * KIB]);
     // The relay may have refused it before everything was sent.
     let _ = socket.write_all(&bytes).await;
     socket
+}
+
+fn announced() -> Request {
+    Request::new("POST", "/v1/push/batch").header("Content-Length", "1048576")
+}
+
+/// The answer to a batch that was sent half.
+async fn refused(socket: &mut TcpStream) -> Answer {
+    let answer = read_answer(socket, false).await;
+    answer.documented(&announced().into_bytes())
 }
 
 async fn holds(relay: &Relay, bytes: usize) {
@@ -68,10 +77,10 @@ async fn one_instance_with_half_sent_bodies_is_refused_more_and_no_other_is() {
     let _second = half_sent(&relay, &one).await;
     holds(&relay, 2 * HALF).await;
     let mut third = half_sent(&relay, &one).await;
-    let refused = read_answer(&mut third, false).await;
-    assert_eq!(refused.refusal(), (429, "rate_limited".to_owned()));
+    let answer = refused(&mut third).await;
+    assert_eq!(answer.refusal(), (429, "rate_limited".to_owned()));
     assert_eq!(
-        (refused.header("retry-after"), refused.header("connection")),
+        (answer.header("retry-after"), answer.header("connection")),
         (Some("1"), Some("close"))
     );
     assert_eq!(relay.send(batch(&other)).await.status, 200);
@@ -92,9 +101,9 @@ async fn half_sent_bodies_of_many_instances_end_at_the_bound_and_single_pushes_g
     }
     for nth in 0..40 {
         let mut more = half_sent(&relay, &keys[nth % 6]).await;
-        let refused = read_answer(&mut more, false).await;
-        assert_eq!(refused.refusal(), (503, "overloaded".to_owned()));
-        assert_eq!(refused.header("retry-after"), Some("1"));
+        let answer = refused(&mut more).await;
+        assert_eq!(answer.refusal(), (503, "overloaded".to_owned()));
+        assert_eq!(answer.header("retry-after"), Some("1"));
     }
     assert_eq!(relay.services.bodies.held(), BOUNDS.batches);
     assert_eq!(relay.send(Request::push().key(&keys[0])).await.status, 200);
@@ -114,7 +123,7 @@ async fn a_body_that_never_ends_gives_its_memory_back_when_its_time_is_over() {
     let key = relay.enroll().await;
     let mut slow = half_sent(&relay, &key).await;
     assert_eq!(
-        read_answer(&mut slow, false).await.refusal(),
+        refused(&mut slow).await.refusal(),
         (408, "request_timeout".to_owned())
     );
     holds(&relay, 0).await;

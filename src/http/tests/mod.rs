@@ -2,6 +2,7 @@
 
 mod batch;
 mod bodies;
+mod documented;
 mod enrollment;
 mod errors;
 mod heads;

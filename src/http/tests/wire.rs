@@ -1,12 +1,15 @@
 //! HTTP/1.1 by hand, so that a test decides every byte and sees every header.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::LazyLock, time::Duration};
 
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
+
+use super::documented::{self, Seen};
+use crate::http::openapi;
 
 /// Everything waits for its event at most this long.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -96,14 +99,32 @@ impl Answer {
     pub(crate) fn refusal(&self) -> (u16, String) {
         (self.status, self.error())
     }
+
+    /// The same answer, if the document says that this request may have it.
+    pub(crate) fn documented(self, request: &[u8]) -> Self {
+        static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(openapi::text()).unwrap());
+        let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let (method, rest) = line.split_once(' ').unwrap_or_default();
+        let body = serde_json::from_slice::<Value>(&self.body).ok();
+        let seen = Seen {
+            method,
+            path: rest.split(' ').next().unwrap_or_default(),
+            status: self.status,
+            body: body.as_ref(),
+        };
+        documented::check(&DOCUMENT, &seen).unwrap_or_else(|fault| panic!("{fault}: {self:?}"));
+        self
+    }
 }
 
-/// Sends all bytes on a fresh connection and reads one answer.
+/// Sends all bytes on a fresh connection and reads one answer, which the document must know.
 pub(crate) async fn exchange(address: SocketAddr, request: &[u8]) -> Answer {
     let mut socket = TcpStream::connect(address).await.unwrap();
     // The relay may answer and close before it has read everything.
     let _ = socket.write_all(request).await;
-    read_answer(&mut socket, request.starts_with(b"HEAD")).await
+    let answer = read_answer(&mut socket, request.starts_with(b"HEAD")).await;
+    answer.documented(request)
 }
 
 /// Reads one answer off an open connection.

@@ -24,6 +24,9 @@ pub(super) fn read(answer: &Answer) -> Reading {
     let outcome = match answer.status {
         200 => accepted(answer),
         201..=299 => perhaps_taken(),
+        // Not told apart from a proxy's: Microsoft doesn't say that a 401 carries a header of WNS, and an expired token
+        // that is taken for a proxy's would stay in use. Taken for WNS's, a proxy's costs a new token and an alarm, and
+        // never a device.
         401 => {
             return Reading::TokenRefused(refusal(
                 401,

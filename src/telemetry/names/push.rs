@@ -41,7 +41,7 @@ pub(super) const PUSHES: &[Metric] = &[
             of("scope", &[]),
             of("fuse", &["conditional", "single_instance", "certain"]),
         ],
-        "1 while so many tokens of a topic or project are called bad that no device is reported gone",
+        "1 while verdicts on devices are held back, since too many of a topic or project are called bad: conditional, those that need proof; single_instance, the same of one instance; certain, all",
     ),
     seconds(
         "relay_provider_seconds",

@@ -1,7 +1,11 @@
 //! What the relay answered.
 
+use std::sync::LazyLock;
+
 use reqwest::{RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::Value;
+
+use super::documented::{self, Seen};
 
 /// An enrolled instance.
 #[derive(Clone, Debug)]
@@ -19,16 +23,35 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Sends a request. Its answer must be one that the relay's own document knows.
     pub async fn from(request: RequestBuilder) -> Self {
-        let response = request.send().await.expect("the relay answers");
+        let (client, request) = request.build_split();
+        let request = request.expect("a request");
+        let (method, path) = (request.method().to_string(), request.url().path().to_owned());
+        let response = client.execute(request).await.expect("the relay answers");
         let (status, headers) = (response.status(), response.headers().clone());
         let text = response.text().await.expect("a body");
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        Self {
+        let answer = Self {
             status,
             headers,
             body,
-        }
+        };
+        answer.documented(&method, &path)
+    }
+
+    /// The same answer, if the document says that this request may have it.
+    pub fn documented(self, method: &str, path: &str) -> Self {
+        static DOCUMENT: LazyLock<Value> =
+            LazyLock::new(|| serde_json::from_str(sovereign_relay::http::openapi::text()).unwrap());
+        let seen = Seen {
+            method,
+            path,
+            status: self.status.as_u16(),
+            body: Some(&self.body),
+        };
+        documented::check(&DOCUMENT, &seen).unwrap_or_else(|fault| panic!("{fault}: {self:?}"));
+        self
     }
 
     /// `result` of a push answer, or `error` of a refusal.

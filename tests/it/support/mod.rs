@@ -6,6 +6,8 @@ pub mod clock;
 pub mod command;
 pub mod cutter;
 pub mod device;
+#[path = "../../../src/http/tests/documented.rs"]
+mod documented;
 pub mod fleet;
 pub mod grown;
 pub mod in_process;

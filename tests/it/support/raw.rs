@@ -20,7 +20,9 @@ pub async fn exchange(url: &str, request: &str) -> Answer {
         .await
         .expect("an answer that ends the connection")
         .unwrap();
-    parse(&String::from_utf8(bytes).unwrap())
+    let mut line = request.split(' ');
+    let (method, path) = (line.next().unwrap(), line.next().unwrap_or_default());
+    parse(&String::from_utf8(bytes).unwrap()).documented(method, path)
 }
 
 fn parse(text: &str) -> Answer {

@@ -356,10 +356,11 @@ impl Caller {
             .json(body);
         let response = request.send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Answer {
+        let answer = Answer {
             status,
             headers,
             body: response.json().await?,
-        })
+        };
+        Ok(answer.documented("POST", "/v1/push"))
     }
 }
