@@ -165,6 +165,52 @@ async fn an_instance_makes_a_session_with_the_curl_line_and_without_turn_a_peer_
     assert_eq!(peer.next_of("welcome").await["iceServers"], serde_json::json!([]));
 }
 
+/// What README.md calls a package that the test command installs on Debian.
+fn named(package: &str) -> &'static str {
+    match package {
+        "npm" => "Node 20.19 or newer with npm",
+        "curl" => "curl",
+        "chromium" => "Chromium",
+        "coturn" => "coturn",
+        "redis-server" => "Redis",
+        "valkey-server" => "Valkey",
+        "faketime" => "libfaketime",
+        "postgresql" | "postgresql-common" => "PostgreSQL",
+        "default-jdk-headless" => "a JDK",
+        "python3" => "Python",
+        "python3-cryptography" => "cryptography",
+        "dbus-daemon" => "dbus-daemon",
+        "gnome-keyring" => "gnome-keyring",
+        "caddy" => "Caddy",
+        "docker-compose" => "Compose",
+        "systemd" => "systemd's tools",
+        other => panic!("say here what README.md calls {other}, and there that it is needed"),
+    }
+}
+
+/// Whoever isn't root on Debian learns from the README alone what to install.
+#[test]
+fn all_that_the_test_command_installs_is_named_where_the_test_command_is() {
+    let (_, rest) = README.split_once("is the whole test suite").unwrap();
+    let told = rest.split("\n## ").next().unwrap().replace('\n', " ");
+    let mut installed = 0;
+    for line in include_str!("../../scripts/lib.sh").lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let package = match words.as_slice() {
+            ["need_program", _, package, ..] => package,
+            [.., "install_package", package] => package,
+            _ => continue,
+        };
+        // A parameter.
+        if package.starts_with('"') {
+            continue;
+        }
+        assert!(told.contains(named(package)), "README.md doesn't name {package}");
+        installed += 1;
+    }
+    assert!(installed >= 16, "{installed} found");
+}
+
 /// Cargo reads every member's manifest, whichever of them it builds.
 #[test]
 fn the_container_is_built_from_every_member_of_the_workspace() {

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use sovereign_relay_protocol::{error::ErrorCode, limits, push::PushBody};
 
-use super::kit::{Relay, Request, message};
+use super::{
+    documented::{self, Seen},
+    kit::{Relay, Request, message},
+};
 
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
@@ -18,7 +21,7 @@ async fn document(relay: &Relay) -> Value {
     answer.json()
 }
 
-fn documented(document: &Value) -> Vec<(String, BTreeSet<String>)> {
+fn operations(document: &Value) -> Vec<(String, BTreeSet<String>)> {
     let paths = document["paths"].as_object().unwrap();
     let methods = |item: &Value| {
         item.as_object()
@@ -38,7 +41,7 @@ async fn the_document_is_openapi_3_1_and_lists_every_route_of_the_contract() {
     let relay = Relay::start().await;
     let document = document(&relay).await;
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
-    let paths: Vec<_> = documented(&document).into_iter().map(|(path, _)| path).collect();
+    let paths: Vec<_> = operations(&document).into_iter().map(|(path, _)| path).collect();
     let expected = [
         "/api/health",
         "/livez",
@@ -60,7 +63,7 @@ async fn the_document_is_openapi_3_1_and_lists_every_route_of_the_contract() {
 #[actix_web::test]
 async fn documented_methods_are_answered_and_all_others_are_a_405_that_names_them() {
     let relay = Relay::start().await;
-    for (path, documented) in documented(&document(&relay).await) {
+    for (path, documented) in operations(&document(&relay).await) {
         for method in METHODS {
             let answer = relay.send(Request::new(method, &path)).await;
             if documented.contains(method) {
@@ -86,11 +89,83 @@ async fn every_route_of_the_app_is_documented() {
         .map(|(path, _)| path.to_owned())
         .collect();
     let relay = Relay::start().await;
-    let documented: BTreeSet<_> = documented(&document(&relay).await)
+    let documented: BTreeSet<_> = operations(&document(&relay).await)
         .into_iter()
         .map(|(path, _)| path)
         .collect();
     assert_eq!(registered, documented);
+}
+
+/// Each can at least fail inside: one without that is missing in the table of errors.
+#[actix_web::test]
+async fn every_operation_says_what_can_go_wrong_with_it() {
+    let relay = Relay::start().await;
+    let document = document(&relay).await;
+    for (path, methods) in operations(&document) {
+        for method in methods {
+            let responses = &document["paths"][&path][method.to_lowercase()]["responses"];
+            assert_eq!(
+                responses["500"]["description"], "internal_error",
+                "{method} {path}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_the_document_does_not_know_is_found() {
+    let document: Value = serde_json::from_str(crate::http::openapi::text()).unwrap();
+    let fault = |method, path, status, error: &str| {
+        let body = json!({ "error": error });
+        let body = Some(&body);
+        documented::check(
+            &document,
+            &Seen {
+                method,
+                path,
+                status,
+                body,
+            },
+        )
+        .err()
+    };
+    assert_eq!(fault("POST", "/v1/push/batch", 429, "rate_limited"), None);
+    assert_eq!(fault("GET", "/v1/signal/sessions/x?y", 404, "not_found"), None);
+    assert_eq!(fault("PUT", "/v1/push", 405, "method_not_allowed"), None);
+    assert_eq!(fault("GET", "/v1/nothing", 404, "not_found"), None);
+    for (method, path, status, error, told) in [
+        (
+            "POST",
+            "/v1/push/batch",
+            409,
+            "session_full",
+            "POST /v1/push/batch answers 409",
+        ),
+        (
+            "POST",
+            "/v1/push",
+            503,
+            "not_found",
+            "POST /v1/push: not_found is not documented for 503",
+        ),
+        (
+            "HEAD",
+            "/v1/signal/sessions/x",
+            429,
+            "",
+            "GET /v1/signal/sessions/{id} answers 429",
+        ),
+        (
+            "PUT",
+            "/v1/push",
+            400,
+            "invalid_request",
+            "PUT /v1/push is not documented and answers 400",
+        ),
+    ] {
+        let fault = fault(method, path, status, error).unwrap();
+        assert!(fault.starts_with(told), "{fault}");
+    }
 }
 
 #[actix_web::test]
