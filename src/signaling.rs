@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! create -> permits (budget, suspension, TURN) -> id (random, or HMAC of the rendezvous) -> store -> tickets
+//!                                                    several secrets: of them, the one under which a session lives
 //! end    -> store -> connections of this replica, closed before the answer
 //! ```
 //!
@@ -23,6 +24,7 @@ use sovereign_relay_actors::{
 use sovereign_relay_protocol::{
     capabilities::Durability,
     id::InstanceId,
+    redacted::Redacted,
     signal::{
         close::CloseCode,
         id::{SessionId, Slot},
@@ -132,7 +134,7 @@ impl Signaling {
     async fn open(&self, instance: InstanceId, request: SessionRequest) -> Result<Opened, CreateError> {
         let admitted = self.permits.admit_session(instance, self.turn_for).await?;
         let id = match &request.rendezvous {
-            Some(rendezvous) => self.authority.derived().session_id(rendezvous),
+            Some(rendezvous) => self.meeting_point(rendezvous).await?,
             None => SessionId::from_bytes(self.random()),
         };
         let new = NewSession {
@@ -160,6 +162,18 @@ impl Signaling {
             expires_at: place.expires_at,
             tickets: self.tickets(id, instance, place, admitted)?,
         })
+    }
+
+    /// The session that lives at a rendezvous, under whichever secret's id a replica made it; else the current one's. A
+    /// session that ends just then is made anew under the same id, and found by whoever has that secret, too.
+    async fn meeting_point(&self, rendezvous: &Redacted) -> Result<SessionId, StoreError> {
+        let keys = self.authority.derived();
+        for id in keys.session_ids_to_look_at(rendezvous) {
+            if self.store.lives(id).await? {
+                return Ok(id);
+            }
+        }
+        Ok(keys.session_id(rendezvous))
     }
 
     /// Of the instance's own slot, or of both where both are its own.
@@ -217,3 +231,6 @@ fn outcome(opened: &Result<Opened, CreateError>) -> &'static str {
         Err(CreateError::Ticket(_)) => "failed",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,6 +129,19 @@ impl DerivedKeys {
         self.shared.session_id(rendezvous)
     }
 
+    /// Where several secrets are configured: all ids that a session at the rendezvous may have, in an order that is the
+    /// same whichever secret is the current one. With one secret, none: there is nowhere else to look.
+    pub fn session_ids_to_look_at(&self, rendezvous: &Redacted) -> Vec<SessionId> {
+        if self.others.is_empty() {
+            return Vec::new();
+        }
+        let all = std::iter::once(&self.shared).chain(&self.others);
+        let mut ids: Vec<_> = all.map(|keys| keys.session_id(rendezvous)).collect();
+        ids.sort_unstable_by_key(|id| *id.as_bytes());
+        ids.dedup();
+        ids
+    }
+
     /// Names a slot to the TURN server, in 22 characters of base64url.
     pub fn turn_user(&self, session: SessionId, slot: Slot) -> String {
         let name: [u8; 16] = self

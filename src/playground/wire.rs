@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    const DEADLINE: Duration = Duration::from_secs(60);
+    const DEADLINE: Duration = Duration::from_secs(30);
 
     /// A relay that says back what it hears.
     async fn echo() -> SocketAddr {

@@ -20,6 +20,7 @@ mod emptied;
 mod faults;
 mod limits;
 mod outcomes;
+mod secrets;
 
 const ADMIN_TOKEN: &str = "an-admin-token-that-all-replicas-have";
 
@@ -119,6 +120,15 @@ fn give_token(relay: &Relay) {
 
 async fn answers(relay: &Relay, instance: &Instance, push: Value, word: &str) {
     until(word, async || relay.push(instance, &push).await.word() == word).await;
+}
+
+async fn keyed(relay: &Relay, instance: &Instance, push: &Value, key: &str) -> Answer {
+    let request = relay.push_request(instance, push);
+    Answer::from(request.header("idempotency-key", key)).await
+}
+
+fn is_replayed(answer: &Answer) -> bool {
+    answer.headers.contains_key("idempotent-replayed")
 }
 
 async fn readiness(relay: &Relay) -> Answer {

@@ -7,6 +7,7 @@
 //! | who drops is away, and gets at another replica what came meanwhile, once; a killed replica's peers too | [`absence`] |
 //! | connections that are cut at any moment lose and repeat nothing | [`cuts`] |
 //! | a replica that stops sends its peers to the others, and nothing is lost | [`stop`] |
+//! | instances meet while the enrollment secret is changed | [`secrets`] |
 //! | Redis away, back, emptied, behind TLS | [`redis_trouble`] |
 
 use futures_util::future::join_all;
@@ -24,6 +25,7 @@ use crate::support::{
 mod absence;
 mod cuts;
 mod redis_trouble;
+mod secrets;
 mod stop;
 mod takeovers;
 mod talk;

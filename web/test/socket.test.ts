@@ -9,7 +9,7 @@ import { Session } from "../src/session.js";
 import { RelayDouble } from "./support/relay-double.js";
 import { SECRET } from "./support/world.js";
 
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 20_000;
 
 async function serve(subprotocol: string | false): Promise<{ relay: RelayDouble; server: WebSocketServer; url: string }> {
   const relay = new RelayDouble();

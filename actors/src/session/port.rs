@@ -267,6 +267,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Makes a session, or finds the one at a rendezvous.
     fn create(&self, new: NewSession) -> BoxFuture<'static, Result<Creation, StoreError>>;
 
+    /// Whether a session of this id lives, whoever's it is.
+    fn lives(&self, id: SessionId) -> BoxFuture<'static, Result<bool, StoreError>>;
+
     /// A session as one of its instances may see it.
     fn view(
         &self,

@@ -233,7 +233,10 @@ async fn an_answer_without_an_end_is_cut() {
 #[tokio::test]
 async fn nobody_there_or_a_connection_lost_is_unreachable_and_says_no_address() {
     let silent = Server::saying(String::new()).await;
-    for base in [&silent.base, "http://127.0.0.1:1"] {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    for base in [&silent.base, &nobody] {
         let instance = Instance::new(base, bearer(), LOOPBACK).unwrap();
         let error = instance.register(&token(), &keys()).await.unwrap_err();
         assert!(

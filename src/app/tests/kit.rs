@@ -90,8 +90,14 @@ impl Whole {
 
     /// Stops and starts again on the same directory.
     pub(super) async fn restart(self) -> Self {
+        self.restart_with(&[]).await
+    }
+
+    pub(super) async fn restart_with(self, settings: &[(&str, &str)]) -> Self {
         self.relay.stop().await;
-        let relay = launch(self.directory.path(), &self.provider, &[]).await.unwrap();
+        let relay = launch(self.directory.path(), &self.provider, settings)
+            .await
+            .unwrap();
         Self { relay, ..self }
     }
 

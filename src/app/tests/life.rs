@@ -154,6 +154,33 @@ async fn a_planned_restart_doubles_no_push_that_has_an_idempotency_key() {
 }
 
 #[actix_web::test]
+async fn a_change_of_the_enrollment_secret_doubles_no_push_that_has_an_idempotency_key() {
+    const CURRENT: &str = "RELAY_ENROLLMENT_SECRET";
+    const PREVIOUS: &str = "RELAY_ENROLLMENT_SECRET_PREVIOUS";
+    const OLD: &str = "the secret that the relay had so far";
+    const NEW: &str = "the secret that the relay shall have";
+    let whole = Whole::start_with(1_000_000, &[(CURRENT, OLD)]).await;
+    let (_, old_key) = whole.enroll().await;
+    let is_replayed = async |whole: &Whole, key: &str| {
+        let push = Request::push().key(key).header("Idempotency-Key", "once");
+        let answer = whole.send(push).await;
+        assert_eq!(answer.json()["result"], "sent", "{answer:?}");
+        answer.header("idempotent-replayed") == Some("true")
+    };
+    assert!(!is_replayed(&whole, &old_key).await);
+
+    let whole = whole.restart_with(&[(CURRENT, NEW), (PREVIOUS, OLD)]).await;
+    assert!(is_replayed(&whole, &old_key).await);
+    let (_, new_key) = whole.enroll().await;
+    assert!(!is_replayed(&whole, &new_key).await);
+
+    let whole = whole.restart_with(&[(CURRENT, NEW)]).await;
+    assert!(is_replayed(&whole, &new_key).await);
+    assert_eq!(whole.provider.reached.available_permits(), 2);
+    whole.relay.stop().await;
+}
+
+#[actix_web::test]
 async fn a_relay_without_credentials_starts_and_says_what_it_cannot_do() {
     let directory = tempfile::tempdir().unwrap();
     let relay = start(config(directory.path(), &[])).await.unwrap();

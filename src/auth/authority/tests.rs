@@ -308,7 +308,7 @@ async fn memory_follows_the_store_though_the_caller_hangs_up() {
     assert!(futures_util::poll!(work.as_mut()).is_pending());
     drop(work);
     open.send(()).unwrap();
-    tokio::time::timeout(Duration::from_secs(60), finished)
+    tokio::time::timeout(Duration::from_secs(20), finished)
         .await
         .unwrap()
         .unwrap();

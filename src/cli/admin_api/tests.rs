@@ -57,9 +57,9 @@ fn run(words: &[&str], address: SocketAddr) -> Exit {
     Cli::try_parse_from(words.collect::<Vec<_>>()).unwrap().run()
 }
 
-/// Nothing listens there.
+/// Nothing listens there any more.
 fn nobody() -> SocketAddr {
-    ([127, 0, 0, 1], 1).into()
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 #[test]

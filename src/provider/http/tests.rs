@@ -90,8 +90,12 @@ async fn a_half_open_connection_is_given_up_as_lost_and_replaced() {
 
 #[tokio::test]
 async fn refused_dials_and_names_that_do_not_resolve_are_not_sent() {
+    let port = {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        listener.local_addr().unwrap().port()
+    };
     for host in ["127.0.0.1", "no-such-name.invalid"] {
-        let url = format!("http://{host}:1/");
+        let url = format!("http://{host}:{port}/");
         assert_eq!(
             post(&plain(), &url, "end").await,
             Err(SendError::NotSent),

@@ -156,7 +156,8 @@ async fn a_silent_peer_costs_the_limit_and_a_closed_port_less() {
     let limit = Duration::from_millis(100);
     let silent = transport.dial(&endpoint("localhost", port), limit).await;
     assert!(matches!(silent, Err(DialError::TimedOut(_))));
-    let closed = transport.dial(&endpoint("127.0.0.1", 1), SOON).await;
+    drop(listener);
+    let closed = transport.dial(&endpoint("127.0.0.1", port), SOON).await;
     assert!(matches!(closed, Err(DialError::Connect(_))));
 }
 

@@ -120,7 +120,7 @@ pub(crate) mod tests {
     use crate::store::redis::kit::Server;
 
     /// How long tests wait for Redis.
-    pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
     /// A link that is up.
     pub(crate) async fn link(server: &Server) -> RedisLink {

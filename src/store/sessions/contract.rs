@@ -207,6 +207,7 @@ impl Session {
                 .iter()
                 .all(|refusal| matches!(refusal, Some(Gone::NoSession)))
             && store.view(self.id, instance(1)).await.unwrap().is_none()
+            && !store.lives(self.id).await.unwrap()
     }
 }
 

@@ -205,6 +205,12 @@ impl SessionStore for MemorySessions {
         ready(Ok(self.make(&new))).boxed()
     }
 
+    fn lives(&self, id: SessionId) -> BoxFuture<'static, Result<bool, StoreError>> {
+        let record = self.sessions.get(&id);
+        let now = self.clock.now();
+        ready(Ok(record.is_some_and(|record| !record.is_over(now)))).boxed()
+    }
+
     fn view(
         &self,
         id: SessionId,

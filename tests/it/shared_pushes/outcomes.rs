@@ -4,15 +4,6 @@ use sovereign_relay_simulator::Behaviour;
 
 use super::*;
 
-async fn keyed(relay: &Relay, instance: &Instance, push: &Value, key: &str) -> Answer {
-    let request = relay.push_request(instance, push);
-    Answer::from(request.header("idempotency-key", key)).await
-}
-
-fn is_replayed(answer: &Answer) -> bool {
-    answer.headers.contains_key("idempotent-replayed")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeat_at_another_replica_gets_the_first_outcome_and_reaches_no_provider() {
     let place = Place::of(3).await;

@@ -19,6 +19,7 @@ pub mod raw;
 #[allow(dead_code, reason = "frozen clocks are for the store's own tests")]
 pub mod redis;
 pub mod relay;
+pub mod secret_change;
 pub mod sessions;
 pub mod talk;
 pub mod turn_client;

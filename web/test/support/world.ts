@@ -13,7 +13,7 @@ const TURN_MS = 50;
 /** A quarter of a simulated hour. */
 const TURNS_MAX = 18_000;
 /** Sealing runs on other threads and timers of `connect` are real: a busy machine may need this long for its part. */
-const REAL_MS_MAX = 60_000;
+const REAL_MS_MAX = 20_000;
 
 export const SECRET = newSecret();
 

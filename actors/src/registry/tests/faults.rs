@@ -186,7 +186,10 @@ fn closing_answers_every_push_under_way_refuses_new_ones_and_writes_the_use() {
         for push in begun {
             assert_eq!(push.await.unwrap(), sent(false));
         }
-        tokio::time::timeout(PATIENCE, closing).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(20), closing)
+            .await
+            .unwrap()
+            .unwrap();
         let written: u64 = (0..3).map(|number| bench.store.sent(instance(number))).sum();
         assert_eq!(
             (

@@ -49,7 +49,7 @@ pub(super) const MISCONFIGURED: u128 = 403;
 pub(super) const UNREACHABLE: u128 = 502;
 /// A push to this token finds a full queue.
 pub(super) const OVERLOADED: u128 = 503;
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) struct TestClock(AtomicU64);
 

@@ -122,6 +122,10 @@ impl SessionStore for Shelf {
         unreachable!("an actor makes no session")
     }
 
+    fn lives(&self, _: SessionId) -> BoxFuture<'static, Result<bool, StoreError>> {
+        unreachable!("an actor looks for no session")
+    }
+
     fn view(
         &self,
         _: SessionId,

@@ -121,16 +121,19 @@ async fn a_service_that_does_not_answer_is_tried_again_later() {
 
 #[tokio::test]
 async fn an_answer_whose_body_never_ends_counts_by_its_status() {
-    let world = World::start().await;
+    let world = World::with(impatient()).await;
     assert_eq!(world.met_with(Behaviour::HangInBody(201)).await, Outcome::Sent);
     assert_eq!(world.met_with(Behaviour::HangInBody(404)).await, Outcome::Gone);
 }
 
 #[tokio::test]
 async fn a_port_where_nobody_listens_is_tried_again_later() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}/send/1", listener.local_addr().unwrap());
+    drop(listener);
     let web_push = with_names(&local(), &[]);
     assert_eq!(
-        post(&web_push, "http://127.0.0.1:1/send/1").await,
+        post(&web_push, &endpoint).await,
         Outcome::retry(RetryCause::NotReached)
     );
 }

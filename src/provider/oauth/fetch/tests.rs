@@ -112,6 +112,12 @@ async fn whatever_else_is_answered_is_refused_or_unavailable_and_never_a_token()
 
 #[tokio::test]
 async fn an_endpoint_that_cannot_be_dialled_is_unreachable() {
-    let outcome = endpoint("http://127.0.0.1:1/").fetch(UnixMillis(0)).await;
+    let port = {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    let outcome = endpoint(&format!("http://127.0.0.1:{port}/"))
+        .fetch(UnixMillis(0))
+        .await;
     assert_eq!(outcome.unwrap_err(), TokenError::Unreachable);
 }

@@ -86,7 +86,7 @@ fn on_a_disk() -> (EmbeddedStore, Arc<AtomicBool>, TempDir) {
 /// Repeats a write until it takes, as a caller that is answered 503 does.
 async fn until_it_takes(write: impl Fn() -> BoxFuture<'static, Result<(), StoreError>>) {
     let tries = async { while write().await.is_err() {} };
-    tokio::time::timeout(std::time::Duration::from_secs(60), tries)
+    tokio::time::timeout(std::time::Duration::from_secs(30), tries)
         .await
         .expect("the store comes back");
 }

@@ -86,6 +86,11 @@ impl Shared {
         Ok(creation)
     }
 
+    pub(super) async fn lives(&self, id: SessionId) -> Result<bool, StoreError> {
+        let (word, _) = self.ask(&on(&self.scripts.lives, id)).await?;
+        Ok(word == "lives")
+    }
+
     /// Two goodbyes change until when a session is counted for its instances, and what waits in it for their bytes.
     /// Both moments are the same when they are taken back, whichever replica that is on: so they are as if never said.
     pub(super) async fn book(

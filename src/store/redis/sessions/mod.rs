@@ -197,6 +197,11 @@ impl SessionStore for RedisSessions {
         async move { shared.create(new).await }.boxed()
     }
 
+    fn lives(&self, id: SessionId) -> BoxFuture<'static, Result<bool, StoreError>> {
+        let shared = self.0.clone();
+        async move { shared.lives(id).await }.boxed()
+    }
+
     fn view(
         &self,
         id: SessionId,

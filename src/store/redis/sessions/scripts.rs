@@ -14,6 +14,7 @@ pub(super) const CHANNEL: &str = "relay:replica:";
 /// Each is `scripts/<name>.lua`.
 pub(super) struct Scripts {
     pub(super) create: Script,
+    pub(super) lives: Script,
     pub(super) view: Script,
     pub(super) remove: Script,
     pub(super) bind: Script,
@@ -42,6 +43,7 @@ impl Scripts {
         let prelude = prelude();
         Self {
             create: script!(prelude, "create"),
+            lives: script!(prelude, "lives"),
             view: script!(prelude, "view"),
             remove: script!(prelude, "remove"),
             bind: script!(prelude, "bind"),

@@ -24,6 +24,7 @@ pub(crate) async fn a_session_is_seen_by_its_instance_and_by_nobody_else(opened:
     assert_eq!(store.view(session.id, instance(2)).await.unwrap(), None);
     assert!(!store.remove(session.id, instance(2)).await.unwrap());
     let unknown = SessionId::from_bytes([1; 16]);
+    assert!(store.lives(session.id).await.unwrap() && !store.lives(unknown).await.unwrap());
     assert_eq!(store.view(unknown, instance(1)).await.unwrap(), None);
     assert!(!store.remove(unknown, instance(1)).await.unwrap());
 }

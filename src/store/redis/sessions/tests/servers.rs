@@ -63,8 +63,16 @@ async fn a_connection_that_was_cut_is_made_again_and_says_that_news_were_missed(
     let server = Server::start();
     let (one, a, other, b) = pair(&server).await;
     other.told.forget();
-    // All at once, or one that is back already would be cut again.
-    command(&server.administrators_url(), &["CLIENT", "KILL", "USER", "relay"]).await;
+    command(
+        &server.administrators_url(),
+        &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+    )
+    .await;
+    command(
+        &server.administrators_url(),
+        &["CLIENT", "KILL", "TYPE", "pubsub"],
+    )
+    .await;
     for replica in [&one, &other] {
         replica.told.hears(News::Missed).await;
     }

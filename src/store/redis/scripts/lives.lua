@@ -1,0 +1,1 @@
+return { some({}) and 'lives' or 'gone' }
