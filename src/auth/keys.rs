@@ -22,8 +22,6 @@ use crate::store::revocation::Kid;
 const KEY_BYTES: usize = 1024;
 /// Shortest secret. RFC 7518 asks for 32 bytes; deployed relays may have less, but nothing that can be guessed.
 const SHORTEST_SECRET_BYTES: usize = 16;
-/// Under this the operator is warned.
-const GOOD_SECRET_BYTES: usize = 32;
 /// Most previous secrets: a rotation needs one, and each costs every foreign key a signature check.
 const PREVIOUS_SECRETS: usize = 8;
 
@@ -36,16 +34,6 @@ pub enum SecretError {
     /// More than a rotation needs.
     #[error("at most 8 previous enrollment secrets can be configured")]
     TooManyPrevious,
-}
-
-/// Something about the secrets that the operator should be told at start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum SecretWarning {
-    /// Under 32 bytes.
-    #[error(
-        "the enrollment secret has under 32 bytes: anyone who enrolls gets a key to guess it offline with"
-    )]
-    Short,
 }
 
 /// The enrollment secret, and earlier ones that verify but never sign.
@@ -66,11 +54,6 @@ impl Secrets {
             return Err(SecretError::TooShort);
         }
         Ok(secrets)
-    }
-
-    /// What to tell the operator.
-    pub fn warning(&self) -> Option<SecretWarning> {
-        (self.shortest() < GOOD_SECRET_BYTES).then_some(SecretWarning::Short)
     }
 
     /// The one that signs, and that keys are derived from.

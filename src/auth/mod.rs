@@ -23,6 +23,6 @@ pub mod tickets;
 pub use authority::{Authority, Caller, Enrollment};
 pub use derived::DerivedKeys;
 pub use error::{EnrollError, KeyError, RotateError, WithdrawError};
-pub use keys::{SecretError, SecretWarning, Secrets};
+pub use keys::{SecretError, Secrets};
 pub use operator::{ImportError, Imported, InstanceView, InviteView, OperatorError, SuspensionView};
 pub use tickets::{TicketClaims, TicketError, Tickets};

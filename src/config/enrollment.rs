@@ -5,6 +5,9 @@ use sovereign_relay_protocol::redacted::Redacted;
 use super::{error::ConfigError, setting, source::Sources};
 use crate::defaults::{SECRET_BYTES_GOOD, SECRET_BYTES_MIN};
 
+/// Between previous secrets.
+const SEPARATOR: char = ',';
+
 /// Enrollment of instances.
 #[derive(Clone, Debug)]
 pub struct Enrollment {
@@ -67,6 +70,14 @@ impl Enrollment {
             .chain(&self.previous_secrets)
             .any(|secret| secret.len() < SECRET_BYTES_GOOD)
     }
+
+    /// Whether the current secret, which is taken byte for byte, is another one in the list of previous ones.
+    pub(crate) fn has_secret_that_can_not_become_previous(&self) -> bool {
+        self.secret.as_ref().is_some_and(|secret| {
+            let text = secret.expose();
+            text.contains(SEPARATOR) || text.trim() != text
+        })
+    }
 }
 
 /// A secret that is long enough. Taken byte for byte: keys of the earlier relay are signed with exactly these bytes.
@@ -80,7 +91,7 @@ pub(crate) fn parse_secret(text: &str) -> Result<Redacted, String> {
 }
 
 fn parse_secrets(text: &str) -> Result<Vec<Redacted>, String> {
-    text.split(',')
+    text.split(SEPARATOR)
         .map(str::trim)
         .filter(|part| !part.is_empty())
         .map(parse_secret)

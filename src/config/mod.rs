@@ -143,6 +143,12 @@ fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {
         "an enrollment secret has less than 32 bytes: whoever enrolls can try to guess it offline",
     );
     warn_if(
+        config.enrollment.has_secret_that_can_not_become_previous(),
+        "RELAY_ENROLLMENT_SECRET has a comma in it, or whitespace at an end, and so can't stand in \
+         RELAY_ENROLLMENT_SECRET_PREVIOUS: the day it is changed, every key signed with it is refused and its instances \
+         enroll again",
+    );
+    warn_if(
         config.storage.redis.is_some() && config.enrollment.secret.is_none(),
         "RELAY_ENROLLMENT_SECRET is not set, and replicas make none of their own: every key is answered not_configured",
     );

@@ -67,6 +67,35 @@ fn short_secrets_and_secrets_on_the_command_line_are_warned_of() {
 }
 
 #[test]
+fn a_secret_that_could_not_be_listed_as_previous_is_warned_of() {
+    let is_warned = |secret: &str| {
+        let config = load(&[("RELAY_ENROLLMENT_SECRET", secret)]).unwrap();
+        let mut warnings = config.warnings.iter();
+        warnings.any(|warning| warning.contains("can't stand in RELAY_ENROLLMENT_SECRET_PREVIOUS"))
+    };
+    let can_be_listed = |secret: &str| {
+        let listed = load(&[("RELAY_ENROLLMENT_SECRET_PREVIOUS", secret)]);
+        listed.is_ok_and(|config| {
+            config
+                .enrollment
+                .previous_secrets
+                .iter()
+                .map(|one| one.expose())
+                .eq([secret])
+        })
+    };
+    for wrong in [
+        "a secret with a comma, which parts it",
+        " a secret that begins with whitespace",
+        "a secret that ends with whitespace \t",
+    ] {
+        assert!(is_warned(wrong) && !can_be_listed(wrong), "{wrong:?}");
+    }
+    let right = "a secret with whitespace within";
+    assert!(!is_warned(right) && can_be_listed(right));
+}
+
+#[test]
 fn no_secret_is_in_the_debug_form_of_anything() {
     let (config, marks) = everything_secret();
     let printed = format!("{config:?}{config:#?}");
