@@ -125,6 +125,7 @@ impl Fuses {
 
     /// Lets the time pass up to `now`.
     pub(super) fn advance(&mut self, now: Duration) {
+        self.sent.advance(now);
         while let Some(moment) = self.window.next_expiry().filter(|expiry| *expiry <= now) {
             self.close_the_calm(moment);
             self.window.expire(moment);

@@ -10,6 +10,8 @@
 //!                            | a bad token: counted, distinct
 //!                            | more than 3, or the last `sent` 24 h ago: unproven until the next `sent`
 //! ```
+//!
+//! Hashes of bad tokens are kept no longer than the proof they stand against.
 
 use std::time::Duration;
 
@@ -35,18 +37,26 @@ impl Guard {
     }
 
     /// A token was called bad conditionally.
-    pub(super) fn bad(&mut self, token: TokenHash) {
-        if self.bad.len() <= BAD_IN_A_ROW && !self.bad.contains(&token) {
+    pub(super) fn bad(&mut self, token: TokenHash, now: Duration) {
+        self.advance(now);
+        let counts = self.sent_at.is_some() && self.bad.len() <= BAD_IN_A_ROW;
+        if counts && !self.bad.contains(&token) {
             self.bad.push(token);
         }
     }
 
     /// Whether a conditional verdict may be believed.
-    pub(super) fn proves(&self, now: Duration) -> bool {
-        let proven = self
-            .sent_at
-            .is_some_and(|sent_at| now.saturating_sub(sent_at) <= SENT_PROVES);
-        proven && self.bad.len() <= BAD_IN_A_ROW
+    pub(super) fn proves(&mut self, now: Duration) -> bool {
+        self.advance(now);
+        self.sent_at.is_some() && self.bad.len() <= BAD_IN_A_ROW
+    }
+
+    /// Forgets a proof that is too old, and what stood against it.
+    pub(super) fn advance(&mut self, now: Duration) {
+        let is_over = |sent_at| now.saturating_sub(sent_at) > SENT_PROVES;
+        if self.sent_at.is_some_and(is_over) {
+            *self = Self::default();
+        }
     }
 }
 
@@ -78,7 +88,7 @@ mod tests {
                 now += Duration::from_secs(seconds);
                 match event {
                     Event::Sent => guard.sent(now),
-                    Event::Bad(token) => guard.bad(TokenHash(token)),
+                    Event::Bad(token) => guard.bad(TokenHash(token), now),
                 }
                 past.push((now, event));
                 let last_sent = past.iter().rposition(|(_, event)| matches!(event, Event::Sent));
@@ -105,15 +115,28 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_token_is_forgotten_with_the_proof_it_stood_against_and_not_noted_without_one() {
+        let mut guard = Guard::default();
+        guard.bad(TokenHash(1), Duration::ZERO);
+        assert!(guard.bad.is_empty());
+        guard.sent(Duration::ZERO);
+        guard.bad(TokenHash(1), SENT_PROVES);
+        guard.advance(SENT_PROVES);
+        assert_eq!(guard.bad.len(), 1);
+        guard.advance(SENT_PROVES + Duration::from_millis(1));
+        assert!(guard.bad.is_empty());
+    }
+
+    #[test]
     fn the_fourth_distinct_token_in_a_row_is_one_too_many_until_the_next_sent() {
         let mut guard = Guard::default();
         guard.sent(Duration::ZERO);
         for token in [1, 2, 3, 1, 2, 3] {
-            guard.bad(TokenHash(token));
+            guard.bad(TokenHash(token), Duration::ZERO);
             assert!(guard.proves(Duration::ZERO));
         }
-        guard.bad(TokenHash(4));
-        guard.bad(TokenHash(1));
+        guard.bad(TokenHash(4), Duration::ZERO);
+        guard.bad(TokenHash(1), Duration::ZERO);
         assert!(!guard.proves(Duration::ZERO));
         guard.sent(Duration::ZERO);
         assert!(guard.proves(Duration::ZERO));

@@ -126,9 +126,10 @@ impl Judge {
         answer
     }
 
-    /// Lets the time pass, so that fuses close without further pushes.
+    /// Lets the time pass, so that fuses close and hashes are forgotten without further pushes.
     pub(super) fn advance(&mut self, now: Duration) {
         for (_, evidence) in &mut self.scopes {
+            evidence.guard.advance(now);
             evidence.fuses.advance(now);
         }
         self.collect_changes();
@@ -184,7 +185,7 @@ impl Judge {
         let Some(evidence) = self.evidence(case.scope.as_ref()) else {
             return unconfirmed();
         };
-        evidence.guard.bad(case.token);
+        evidence.guard.bad(case.token, now);
         evidence
             .fuses
             .note(case.token, case.instance, Seen::Conditional, now);

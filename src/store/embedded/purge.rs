@@ -1,11 +1,15 @@
 //! Forgetting what has lapsed, a bounded step at a time.
 //!
 //! Each step looks at the next [`ROWS_PER_STEP`] rows of each table and remembers where it stopped, so that a step
-//! costs milliseconds however large the tables are.
+//! costs milliseconds however large the tables are. The first step after the store was opened takes all groups of
+//! addresses: those that lapsed while the node was down are keyed hashes that were kept for longer than their day.
 
 use std::{
     ops::Bound,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use redb::{ReadableTable, Table, WriteTransaction};
@@ -27,6 +31,8 @@ use crate::store::{
 
 /// Rows of a table in one step: a million rows take three hours at a step a minute.
 const ROWS_PER_STEP: usize = 5000;
+/// Groups in one step. Their rows are small, and a hash should not outlive its day by much: a million take 20 minutes.
+const GROUPS_PER_STEP: usize = 50_000;
 /// An entry goes this long after the last of its secrets was seen configured: a secret that is missing for a day
 /// by mistake must not cost the revocations made under it.
 const RETIRED_SECRET_DAYS: u64 = 30;
@@ -41,6 +47,17 @@ pub(super) struct Cursors {
     records: Cursor<[u8; 16]>,
     revocations: Cursor<[u8; 16]>,
     groups: Cursor<u64>,
+    /// There was a step since the store was opened.
+    begun: AtomicBool,
+}
+
+impl Cursors {
+    fn groups_in_this_step(&self) -> usize {
+        match self.begun.swap(true, Ordering::Relaxed) {
+            true => GROUPS_PER_STEP,
+            false => usize::MAX,
+        }
+    }
 }
 
 /// One step.
@@ -55,7 +72,7 @@ pub(super) fn step(
     Ok(Purged {
         records: purge_records(transaction, &cursors.records, now)?,
         invites: purge_invites(transaction, now)?,
-        groups: purge_groups(transaction, &cursors.groups, now)?,
+        groups: purge_groups(transaction, cursors, now)?,
         revocations: purge_revocations(transaction, &cursors.revocations, now)?,
     })
 }
@@ -125,18 +142,16 @@ fn purge_invites(transaction: &WriteTransaction, now: UnixMillis) -> Outcome<usi
     Ok(usize::try_from(before.saturating_sub(after)).unwrap_or(usize::MAX))
 }
 
-fn purge_groups(transaction: &WriteTransaction, cursor: &Cursor<u64>, now: UnixMillis) -> Outcome<usize> {
+fn purge_groups(transaction: &WriteTransaction, cursors: &Cursors, now: UnixMillis) -> Outcome<usize> {
+    let (cursor, most) = (&cursors.groups, cursors.groups_in_this_step());
     let mut groups = transaction.open_table(GROUPS)?;
     let mut rows = Vec::new();
     let start = cursor.position().map_or(Bound::Unbounded, Bound::Excluded);
-    for row in groups
-        .range::<u64>((start, Bound::Unbounded))?
-        .take(ROWS_PER_STEP)
-    {
+    for row in groups.range::<u64>((start, Bound::Unbounded))?.take(most) {
         let (key, value) = row?;
         rows.push((key.value(), value.value().1));
     }
-    cursor.advance(rows.len(), rows.last().map(|(key, _)| *key));
+    cursor.advance(rows.len() == most, rows.last().map(|(key, _)| *key));
     let ended: Vec<u64> = rows
         .into_iter()
         .filter(|(_, until)| *until <= now.0)
@@ -199,7 +214,7 @@ fn next_values(table: &Values<'_>, cursor: &Cursor<[u8; 16]>) -> Outcome<Vec<([u
         let (key, value) = row?;
         rows.push((*key.value(), value.value().to_vec()));
     }
-    cursor.advance(rows.len(), rows.last().map(|(key, _)| *key));
+    cursor.advance(rows.len() == ROWS_PER_STEP, rows.last().map(|(key, _)| *key));
     Ok(rows)
 }
 
@@ -212,9 +227,8 @@ impl<K: Copy> Cursor<K> {
     }
 
     /// A step that was not filled has reached the end.
-    fn advance(&self, rows: usize, last: Option<K>) {
-        let next = if rows < ROWS_PER_STEP { None } else { last };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = next;
+    fn advance(&self, is_filled: bool, last: Option<K>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = last.filter(|_| is_filled);
     }
 }
 

@@ -9,7 +9,7 @@ use sovereign_relay_protocol::{
 use tempfile::TempDir;
 
 use super::{
-    tables::{META, SCHEMA, SCHEMA_VERSION},
+    tables::{GROUPS, META, SCHEMA, SCHEMA_VERSION},
     *,
 };
 use crate::store::{
@@ -77,6 +77,33 @@ fn the_verification_at_the_start_is_told_once() {
     tracing::subscriber::with_default(lines, || open(&directory).map(drop)).unwrap();
     let told = fs::read_to_string(log.path()).unwrap();
     assert_eq!(told.matches("the store is being verified").count(), 1, "{told}");
+}
+
+#[tokio::test]
+async fn groups_that_lapsed_while_the_node_was_down_are_all_forgotten_at_its_start_and_later_ones_step_by_step()
+ {
+    const MANY: u64 = 60_000;
+    let directory = tempfile::tempdir().unwrap();
+    let with_groups = async |store: &EmbeddedStore| {
+        let insert = |transaction: &WriteTransaction| {
+            let mut groups = transaction.open_table(GROUPS)?;
+            for address in 0..MANY {
+                groups.insert(address, (1, 1000))?;
+            }
+            Ok(())
+        };
+        store.write(insert).await.unwrap();
+    };
+    let store = open(&directory).unwrap();
+    with_groups(&store).await;
+    drop(store);
+    let store = open(&directory).unwrap();
+    let forgotten = async || store.purge(UnixMillis(1000), vec![]).await.unwrap().groups as u64;
+    assert_eq!(forgotten().await, MANY);
+    with_groups(&store).await;
+    let (first, second) = (forgotten().await, forgotten().await);
+    assert!(first < MANY && second < MANY, "{first}, {second}");
+    assert_eq!(first + second, MANY);
 }
 
 #[tokio::test]
