@@ -41,8 +41,7 @@ impl Http1 {
 
     /// Makes a call and reads the whole answer.
     pub(crate) async fn call(&self, request: Request<Body>) -> anyhow::Result<(u16, Bytes)> {
-        let idle = self.idle().pop();
-        let mut connection = match idle {
+        let mut connection = match self.kept() {
             Some(connection) => connection,
             None => self.open().await?,
         };
@@ -50,6 +49,17 @@ impl Http1 {
         let answer = read(connection.send_request(request).await?).await?;
         self.idle().push(connection);
         Ok(answer)
+    }
+
+    /// Ends the connections that no call has now.
+    pub(crate) fn close(&self) {
+        self.idle().clear();
+    }
+
+    /// One that the server has not closed meanwhile.
+    fn kept(&self) -> Option<http1::SendRequest<Body>> {
+        let mut idle = self.idle();
+        std::iter::from_fn(|| idle.pop()).find(|connection| !connection.is_closed())
     }
 
     async fn open(&self) -> anyhow::Result<http1::SendRequest<Body>> {

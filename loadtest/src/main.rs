@@ -64,3 +64,24 @@ fn main() -> anyhow::Result<()> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_sound_and_one_push_mode_is_chosen_at_a_time() {
+        Cli::command().debug_assert();
+        let parse = |arguments: &[&str]| Cli::try_parse_from([&["loadtest", "push"], arguments].concat());
+        assert!(parse(&[]).is_ok());
+        assert!(parse(&["--black-hole", "fcm", "--tolerance", "1.3", "--rounds", "7"]).is_ok());
+        assert!(parse(&["--hang-ups", "0.1", "--count", "1000000"]).is_ok());
+        assert!(parse(&["--hang-ups", "0.1", "--black-hole", "fcm"]).is_err());
+        assert!(
+            parse(&["--black-hole", "apns"]).is_err(),
+            "APNs is who is measured"
+        );
+    }
+}

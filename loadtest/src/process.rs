@@ -9,10 +9,14 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
+use http::Request;
+use http_body_util::Full;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, ChildStdout, Command},
 };
+
+use crate::connections::Http1;
 
 /// Long enough for a cold start on a busy machine.
 const START_DEADLINE: Duration = Duration::from_secs(30);
@@ -97,6 +101,15 @@ impl RelayProcess {
         Ok(())
     }
 
+    /// The sum of a metric over all its labels.
+    pub(crate) async fn metric(&self, name: &str) -> anyhow::Result<f64> {
+        let admin = Http1::to(&self.admin)?;
+        let request = Request::get("/metrics").header("host", &self.admin);
+        let (status, text) = admin.call(request.body(Full::default())?).await?;
+        ensure!(status == 200, "the relay's metrics: {status}");
+        metric(std::str::from_utf8(&text)?, name)
+    }
+
     /// Where it listens.
     pub(crate) fn address(&self) -> anyhow::Result<SocketAddr> {
         let address = self.url.strip_prefix("http://").context("not http://")?;
@@ -156,6 +169,11 @@ impl Process {
         status_kib(&self.proc("status")?, "VmRSS:")
     }
 
+    /// Files and sockets that are open.
+    pub(crate) fn open_files(&self) -> anyhow::Result<usize> {
+        Ok(std::fs::read_dir(self.proc("fd")?)?.count())
+    }
+
     fn proc(&self, file: &str) -> anyhow::Result<PathBuf> {
         let pid = self.0.id().context("the process has ended")?;
         Ok(PathBuf::from(format!("/proc/{pid}/{file}")))
@@ -193,6 +211,21 @@ fn status_kib(status: &Path, field: &'static str) -> anyhow::Result<u64> {
     Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }
 
+fn metric(text: &str, name: &str) -> anyhow::Result<f64> {
+    let values: Vec<f64> = text
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix(name)?
+                .strip_prefix([' ', '{'])?
+                .rsplit([' ', '}'])
+                .next()
+        })
+        .map(str::parse)
+        .collect::<Result<_, _>>()?;
+    ensure!(!values.is_empty(), "the relay has no metric {name}");
+    Ok(values.iter().sum())
+}
+
 fn binary() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let path = own.with_file_name("sovereign-relay");
@@ -225,4 +258,17 @@ fn addresses(line: &str) -> Option<(String, String)> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     let text = |name| line.get(name)?.as_str().map(str::to_owned);
     text("public").zip(text("admin"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_the_sum_over_its_labels_and_no_other_metric_is_in_it() {
+        let text = "# TYPE open gauge\nopen{a=\"x y\"} 2\nopen{a=\"z\"} 1.5\nopen_ever 9\nwhole 0\n";
+        assert_eq!(metric(text, "open").unwrap(), 3.5);
+        assert_eq!(metric(text, "whole").unwrap(), 0.0);
+        assert!(metric(text, "op").is_err());
+    }
 }

@@ -121,10 +121,11 @@ async fn caller<C: Call>(
     }
 }
 
+/// The time that calls are due by.
 #[allow(
     clippy::disallowed_methods,
     reason = "measuring time is what this program is for"
 )]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }

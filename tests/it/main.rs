@@ -32,6 +32,7 @@ mod interoperability;
 mod life;
 mod limits;
 mod load;
+mod load_generator;
 mod memory;
 mod metrics;
 mod operator;
