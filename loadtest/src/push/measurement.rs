@@ -11,7 +11,7 @@ use crate::{
 #[derive(Serialize)]
 pub(super) struct Measurement {
     target: String,
-    load: String,
+    pace: String,
     per_second: f64,
     p50_ms: f64,
     p99_ms: f64,
@@ -22,10 +22,10 @@ pub(super) struct Measurement {
 }
 
 impl Measurement {
-    pub(super) fn new(target: impl Into<String>, load: impl ToString, measured: &Measured) -> Self {
+    pub(super) fn new(target: impl Into<String>, pace: impl ToString, measured: &Measured) -> Self {
         Self {
             target: target.into(),
-            load: load.to_string(),
+            pace: pace.to_string(),
             per_second: measured.per_second(),
             p50_ms: measured.millis(0.5),
             p99_ms: measured.millis(0.99),
@@ -60,7 +60,7 @@ impl Row for Measurement {
     fn cells(&self) -> Vec<String> {
         vec![
             self.target.clone(),
-            self.load.clone(),
+            self.pace.clone(),
             format!("{:.0}", self.per_second),
             format!("{:.2}", self.p50_ms),
             format!("{:.2}", self.p99_ms),

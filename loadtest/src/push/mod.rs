@@ -46,12 +46,10 @@ pub(crate) struct Options {
 
 /// Measures, prints, and fails where a figure is judged and is not kept.
 pub(crate) async fn run(options: Options) -> anyhow::Result<()> {
-    if options.black_hole.provider.is_some() {
-        return black_hole::run(&options).await;
-    }
-    match options.hang_ups.share {
-        Some(_) => hang_ups::run(&options).await,
-        None => side_by_side::run(&options).await,
+    match (options.black_hole.provider, options.hang_ups.share) {
+        (Some(provider), _) => black_hole::run(provider, &options).await,
+        (None, Some(share)) => hang_ups::run(share, &options).await,
+        (None, None) => side_by_side::run(&options).await,
     }
 }
 

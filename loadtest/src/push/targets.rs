@@ -6,11 +6,11 @@ pub(super) const INSTANCES: u64 = 2000;
 /// Devices that are pushed to in turn, so that no device's limit is met.
 pub(super) const DEVICES: u64 = 500_000;
 
-/// Instances of [`hang_ups`] with devices of their own.
+/// Instances of [`hang_ups`](super::hang_ups) with devices of their own.
 pub(super) const ORDINARY: u64 = 1000;
 /// Devices of each of those.
 pub(super) const DEVICES_EACH: u64 = 50;
-/// Instances of [`hang_ups`] whose every push is to a new device.
+/// Instances of [`hang_ups`](super::hang_ups) whose every push is to a new device.
 pub(super) const LARGE: u64 = 2;
 
 /// One push.

@@ -14,7 +14,7 @@ mod rounds;
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use clap::ValueEnum;
 use sovereign_relay_simulator::{Script, Simulators};
 
@@ -42,7 +42,7 @@ pub(super) struct Options {
     #[arg(long = "black-hole", value_name = "PROVIDER", conflicts_with = "share")]
     pub(super) provider: Option<Provider>,
     /// With --black-hole: calls a second at that provider
-    #[arg(long, default_value_t = 250)]
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..))]
     beside: u32,
     /// With --black-hole: times that both are measured; the medians are judged
     #[arg(long, default_value_t = 5)]
@@ -63,9 +63,9 @@ pub(super) enum Provider {
 }
 
 /// Measures, prints and judges.
-pub(super) async fn run(options: &super::Options) -> anyhow::Result<()> {
+pub(super) async fn run(provider: Provider, options: &super::Options) -> anyhow::Result<()> {
     let own = &options.black_hole;
-    let provider = own.provider.unwrap_or(Provider::Fcm);
+    ensure!(own.rounds > 0, "--rounds must be 1 or more");
     let place = Place::start(&[]).await?;
     let keys = keys(&place.secret, INSTANCES)?;
     let apns = Devices {

@@ -64,24 +64,12 @@ pub(super) struct Options {
 }
 
 /// Pushes, looks and judges.
-pub(super) async fn run(options: &super::Options) -> anyhow::Result<()> {
+pub(super) async fn run(share: f64, options: &super::Options) -> anyhow::Result<()> {
     let own = &options.hang_ups;
-    let share = own.share.unwrap_or_default();
     ensure!((0.0..=1.0).contains(&share), "--hang-ups is a share, from 0 to 1");
     ensure!(own.warm_up < own.count, "--count must be more than --warm-up");
     let place = Place::start(&[PER_MINUTE]).await?;
-    place
-        .simulators
-        .apns
-        .script()
-        .always(Behaviour::accept().after(ANSWER_AFTER));
-    let devices = Devices {
-        platform: "ios",
-        target: of_two_kinds,
-        token: Box::new(apple_token),
-    };
-    let keys = keys(&place.secret, ORDINARY + LARGE)?;
-    let through = Arc::new(Through::new(&place.relay, keys, devices)?);
+    let through = Arc::new(through(&place)?);
     let load = HangUps::new(Arc::clone(&through), share, ANSWER_AFTER);
     let mut rows = Vec::new();
     for (moment, pushes) in [
@@ -96,6 +84,17 @@ pub(super) async fn run(options: &super::Options) -> anyhow::Result<()> {
     report::print(&rows, options.json)?;
     place.stop().await;
     judge(&rows, own.growth)
+}
+
+fn through(place: &Place) -> anyhow::Result<Through> {
+    let slow = Behaviour::accept().after(ANSWER_AFTER);
+    place.simulators.apns.script().always(slow);
+    let devices = Devices {
+        platform: "ios",
+        target: of_two_kinds,
+        token: Box::new(apple_token),
+    };
+    Through::new(&place.relay, keys(&place.secret, ORDINARY + LARGE)?, devices)
 }
 
 fn judge(rows: &[Moment], most_growth: f64) -> anyhow::Result<()> {
