@@ -19,3 +19,4 @@ pub mod ports;
 pub mod push;
 pub mod registry;
 pub mod session;
+pub mod wait;

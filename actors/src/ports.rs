@@ -15,7 +15,7 @@ use sovereign_relay_protocol::{
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::now::Now;
+use crate::{now::Now, wait::Wait};
 
 /// Tells the time.
 pub trait Clock: Send + Sync + 'static {
@@ -285,7 +285,7 @@ pub enum Payment {
 }
 
 /// Paid, or how long until it could be.
-pub type Paid = Result<Receipt, Duration>;
+pub type Paid = Result<Receipt, Wait>;
 
 /// What was taken to pay a bill. Dropped without [`Receipt::keep`], it goes back.
 #[must_use = "what was taken goes back when this is dropped"]
@@ -320,9 +320,9 @@ impl Drop for Receipt {
 /// Budgets shared by several instances' actors and by replicas.
 pub trait SharedLimits: Send + Sync + 'static {
     /// Takes one of each budget, or of none. `Err` = when both would pass.
-    fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Duration>;
+    fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Wait>;
     /// The same question without taking, so that a refusal can name the moment when everything would pass.
-    fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Duration>;
+    fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Wait>;
     /// Pays what replicas share, before anything else is taken.
     fn pay(&self, _bill: Bill, _now: Now) -> Payment {
         Payment::Alone

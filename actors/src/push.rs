@@ -9,7 +9,10 @@ use sovereign_relay_protocol::{
     push::{PushAnswer, PushMessage},
 };
 
-use crate::ports::{Delivery, TokenHash};
+use crate::{
+    ports::{Delivery, TokenHash},
+    wait::Wait,
+};
 
 /// An authenticated push. Hashes are computed by the edge, which has the keys.
 #[derive(Clone, Debug)]
@@ -108,11 +111,8 @@ pub enum Refusal {
     },
     /// 413.
     PayloadTooLarge,
-    /// 429.
-    RateLimited {
-        /// When this very push would pass.
-        retry_after: Duration,
-    },
+    /// 429: when this very push would pass.
+    RateLimited(Wait),
     /// 409: the idempotency key was used for another message.
     IdempotencyConflict,
     /// 503.

@@ -53,6 +53,7 @@ use crate::{
     now::Now,
     ports::{Clock, Entropy, InstanceStore, SharedLimits},
     push::{Answered, Push, Refusal},
+    wait::Limit,
 };
 
 /// How often a push looks for a living actor. A miss means that one was just dying, so the second try nearly always
@@ -91,7 +92,7 @@ enum Try {
 
 impl Try {
     fn crowded() -> Self {
-        Self::Done(Err(Refusal::RateLimited { retry_after: SOON }))
+        Self::Done(Err(Refusal::RateLimited(Limit::UnderWay.wait(SOON))))
     }
 }
 
@@ -238,7 +239,7 @@ impl Registry {
     ) -> Try {
         let kit = &self.inner.kit;
         let seat = kit.directory.seat(instance, kit);
-        let crowded = Try::Done(Err(Refusal::RateLimited { retry_after: SOON }));
+        let crowded = Try::Done(Err(Refusal::RateLimited(Limit::UnderWay.wait(SOON))));
         let Some(slot) = seat.slots.take() else {
             return crowded;
         };

@@ -6,6 +6,9 @@ pub const BODY_BYTES: usize = 16 * 1024;
 pub const BATCH_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// Most messages in one batch.
 pub const BATCH_MESSAGES: usize = 500;
+/// Messages of one batch under way at the same time: a quarter of [`CONCURRENT_PUSHES`], so that a batch neither starves
+/// its instance's single pushes nor runs into that bound. A whole batch takes up to eight push deadlines.
+pub const BATCH_PARALLEL: usize = 64;
 /// Longest `x-request-id` accepted from a caller.
 pub const REQUEST_ID_CHARS: usize = 64;
 /// Longest `idempotencyKey`, in characters of visible ASCII.

@@ -249,7 +249,7 @@ settings! {
         "whose peers get TURN credentials: none, allowed (by `instances turn allow`) or all",
     );
     TURN_PER_MINUTE = plain("RELAY_TURN_PER_MINUTE", "30", "TURN credentials a minute for the sessions of each instance");
-    PUSH_DEADLINE = plain("RELAY_PUSH_DEADLINE", "10s", "time one push may take, retries included: 1s to 17s, with RELAY_DRAIN_GRACE at most 17s");
+    PUSH_DEADLINE = plain("RELAY_PUSH_DEADLINE", "10s", "time one push may take, retries included (a whole batch: up to eight times that): 1s to 17s, with RELAY_DRAIN_GRACE at most 17s");
     DRAIN_GRACE = plain("RELAY_DRAIN_GRACE", "5s", "time between the stop signal and the last accepted request: 0s to 15s, with RELAY_PUSH_DEADLINE at most 17s");
     DATA_DIR = plain(
         "RELAY_DATA_DIR",

@@ -10,7 +10,7 @@ use actix_web::{
     HttpResponse, HttpResponseBuilder, ResponseError,
     http::{StatusCode, header},
 };
-use sovereign_relay_actors::{instance::signal::SessionRefusal, ports::StoreError, push::Refusal};
+use sovereign_relay_actors::{instance::signal::SessionRefusal, ports::StoreError};
 use sovereign_relay_protocol::{
     batch::{BatchResult, InvalidBatch},
     enroll::{InvalidEnroll, InvalidRotate},
@@ -308,47 +308,6 @@ impl From<ImportError> for ApiError {
     }
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Suspended { retry_after } => Self::new(
-                ErrorCode::Suspended,
-                "this instance is suspended; ask the relay's operator",
-            )
-            .retry_after(retry_after),
-            Refusal::PayloadTooLarge => Self::new(
-                ErrorCode::PayloadTooLarge,
-                "encryptedPayload is larger than this platform's provider takes",
-            ),
-            Refusal::RateLimited { retry_after } => Self::new(
-                ErrorCode::RateLimited,
-                "too many pushes; try again when Retry-After is over",
-            )
-            .retry_after(retry_after),
-            Refusal::IdempotencyConflict => Self::new(
-                ErrorCode::IdempotencyConflict,
-                "this idempotency key was used for another message; use a new one",
-            ),
-            Refusal::PlatformNotConfigured => Self::new(
-                ErrorCode::PlatformNotConfigured,
-                "this relay has no credentials for this platform; GET /v1/capabilities lists what it has",
-            ),
-            Refusal::SendFailed { retry_after } => Self::new(
-                ErrorCode::SendFailed,
-                "the provider could not be reached; the push was not sent",
-            )
-            .retry_after(retry_after),
-            Refusal::Overloaded { retry_after } => Self::new(
-                ErrorCode::Overloaded,
-                "too much is waiting for this provider; the push was not sent",
-            )
-            .retry_after(retry_after),
-            Refusal::Draining => Self::draining(),
-            Refusal::Internal => Self::internal(),
-        }
-    }
-}
-
 impl From<SessionRequestError> for ApiError {
     fn from(error: SessionRequestError) -> Self {
         Self::invalid(error.to_string())
@@ -395,5 +354,6 @@ impl From<CreateError> for ApiError {
     }
 }
 
+mod refusal;
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,7 @@ use crate::{
     http::{context::RequestNotes, error::ApiError, extract::caller, openapi::schema, services::Services},
 };
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Send one notification

@@ -28,6 +28,7 @@ use futures_util::{
 use sovereign_relay_actors::{
     now::Now,
     ports::{Bill, Clock, Paid, Payment, Receipt, SharedLimits, SharedSpend, StoreError},
+    wait::{Limit, Wait},
 };
 use sovereign_relay_protocol::{id::InstanceId, limits::YOUNG_GROUP_PER_MINUTE};
 use tokio::sync::oneshot;
@@ -83,13 +84,16 @@ struct Table {
 struct Slot {
     lease: Lease,
     /// Each is a push, which has one of its instance's slots.
-    waiters: VecDeque<oneshot::Sender<Paid>>,
+    waiters: VecDeque<oneshot::Sender<Taken>>,
 }
+
+/// Taken of one account, or how long until it could be.
+type Taken = Result<Receipt, Duration>;
 
 /// One account's answer.
 enum Answer {
-    Known(Paid),
-    Awaited(oneshot::Receiver<Paid>),
+    Known(Taken),
+    Awaited(oneshot::Receiver<Taken>),
 }
 
 impl LeasedLimits {
@@ -115,7 +119,7 @@ impl LeasedLimits {
 
     /// Takes one of a budget for which nobody brings a [`Bill`], and gives it back unless the receipt is kept; `Err` is
     /// when there is one. The caller has a limit of its own, which decides alone where there are too many accounts.
-    pub async fn spend(&self, account: Account, per_minute: u32, now: Now) -> Paid {
+    pub async fn spend(&self, account: Account, per_minute: u32, now: Now) -> Result<Receipt, Duration> {
         if self.table.used.load(Ordering::Relaxed) >= ACCOUNTS {
             return Ok(Receipt::new(|| {}));
         }
@@ -129,11 +133,11 @@ impl LeasedLimits {
 }
 
 impl SharedLimits for LeasedLimits {
-    fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Duration> {
+    fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Wait> {
         self.local.take(spend, now)
     }
 
-    fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Duration> {
+    fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Wait> {
         self.local.check(spend, now)
     }
 
@@ -146,8 +150,10 @@ impl SharedLimits for LeasedLimits {
             .take(Account::Instance(bill.instance), bill.per_minute, now);
         let Some(group) = bill.group else {
             return match instance {
-                Answer::Known(paid) => Payment::Now(paid),
-                Answer::Awaited(receiver) => Payment::Soon(answered(receiver).boxed()),
+                Answer::Known(taken) => Payment::Now(taken.map_err(of_instance)),
+                Answer::Awaited(receiver) => {
+                    Payment::Soon(async { answered(receiver).await.map_err(of_instance) }.boxed())
+                }
             };
         };
         let group = self
@@ -167,7 +173,7 @@ impl SharedLimits for LeasedLimits {
 }
 
 impl Answer {
-    async fn wait(self) -> Paid {
+    async fn wait(self) -> Taken {
         match self {
             Self::Known(paid) => paid,
             Self::Awaited(receiver) => answered(receiver).await,
@@ -176,13 +182,18 @@ impl Answer {
 }
 
 /// Its sender never falls without a word.
-async fn answered(receiver: oneshot::Receiver<Paid>) -> Paid {
+async fn answered(receiver: oneshot::Receiver<Taken>) -> Taken {
     receiver.await.unwrap_or(Err(PATIENCE))
 }
 
+fn of_instance(time: Duration) -> Wait {
+    Limit::Instance.wait(time)
+}
+
 /// Both, or neither: what the other one has taken then goes back by itself.
-fn both(one: Paid, other: Paid) -> Paid {
-    match (one, other) {
+fn both(instance: Taken, group: Taken) -> Paid {
+    let group = group.map_err(|time| Limit::Group.wait(time));
+    match (instance.map_err(of_instance), group) {
         (Ok(one), Ok(other)) => Ok(one.and(other)),
         (Err(one), Err(other)) => Err(one.max(other)),
         (Err(wait), Ok(_)) | (Ok(_), Err(wait)) => Err(wait),

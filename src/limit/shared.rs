@@ -6,6 +6,7 @@ use sovereign_relay_actors::{
     limiter::{Limiter, Rate, Room, WhenFull},
     now::Now,
     ports::{SharedLimits, SharedSpend, TokenHash},
+    wait::{Limit, Wait},
 };
 use sovereign_relay_protocol::limits::{TOKEN_PER_MINUTE, YOUNG_GROUP_PER_MINUTE};
 
@@ -53,15 +54,15 @@ impl Default for EmbeddedLimits {
 }
 
 impl SharedLimits for EmbeddedLimits {
-    fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Duration> {
+    fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Wait> {
         // What is shared is not taken, not even for a moment, for a push that is refused.
         self.check(spend, now)?;
         let Some(group) = spend.group else {
-            return self.tokens.take(&spend.token, now.mono);
+            return self.tokens.take(&spend.token, now.mono).map_err(of_device);
         };
         // Somebody else may have taken meanwhile. When one refuses, the other is asked too: the wait is for both.
-        let group_wait = self.groups.take(&group, now.mono).err();
-        let token_wait = self.tokens.take(&spend.token, now.mono).err();
+        let group_wait = self.groups.take(&group, now.mono).map_err(of_group).err();
+        let token_wait = self.tokens.take(&spend.token, now.mono).map_err(of_device).err();
         match (group_wait, token_wait) {
             (None, None) => Ok(()),
             (None, Some(wait)) => {
@@ -76,13 +77,21 @@ impl SharedLimits for EmbeddedLimits {
         }
     }
 
-    fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Duration> {
-        let token_wait = self.tokens.check(&spend.token, now.mono).err();
+    fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Wait> {
+        let token_wait = self.tokens.check(&spend.token, now.mono).map_err(of_device).err();
         let group_wait = spend
             .group
-            .and_then(|group| self.groups.check(&group, now.mono).err());
+            .and_then(|group| self.groups.check(&group, now.mono).map_err(of_group).err());
         token_wait.max(group_wait).map_or(Ok(()), Err)
     }
+}
+
+fn of_device(time: Duration) -> Wait {
+    Limit::Device.wait(time)
+}
+
+fn of_group(time: Duration) -> Wait {
+    Limit::Group.wait(time)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod configuration;
 mod conventions;
 mod crash;
 mod deploy;
+mod documents;
 mod enrollment;
 mod error_codes;
 mod hang_ups;

@@ -18,6 +18,7 @@ use crate::{
     limiter::{Limiter, ONLY, Rate, Room, WhenFull},
     now::Now,
     ports::{Paid, SharedLimits, SharedSpend, TokenHash},
+    wait::{Limit, Wait},
 };
 
 /// Tokens whose rate is watched. One is forgotten seconds after its last push, so only an instance with a limit
@@ -79,12 +80,13 @@ impl Budgets {
         paid: Option<Paid>,
         limits: &dyn SharedLimits,
         now: Now,
-    ) -> Result<(), Duration> {
+    ) -> Result<(), Wait> {
         let Some(paid) = paid else {
-            let instance_wait = self.instance.check(&ONLY, now.mono).err();
-            self.spend_here(spend, instance_wait, limits, now)?;
+            let of_instance = |time| Limit::Instance.wait(time);
+            let instance_wait = self.instance.check(&ONLY, now.mono).map_err(of_instance);
+            self.spend_here(spend, instance_wait.err(), limits, now)?;
             // It does not refuse: it was asked above, and nobody else takes from it.
-            return self.instance.take(&ONLY, now.mono);
+            return self.instance.take(&ONLY, now.mono).map_err(of_instance);
         };
         let rest = Spend {
             shared: SharedSpend {
@@ -118,31 +120,37 @@ impl Budgets {
     fn spend_here(
         &self,
         spend: Spend,
-        instance_wait: Option<Duration>,
+        instance_wait: Option<Wait>,
         limits: &dyn SharedLimits,
         now: Now,
-    ) -> Result<(), Duration> {
+    ) -> Result<(), Wait> {
         if let Some(wait) = instance_wait.max(self.own_wait(spend, now)) {
-            let shared_wait = limits.check(spend.shared, now).err().unwrap_or_default();
-            return Err(wait.max(shared_wait));
+            return Err(limits
+                .check(spend.shared, now)
+                .err()
+                .map_or(wait, |shared| wait.max(shared)));
         }
         limits.take(spend.shared, now)?;
         // None of these refuses: they were asked above, and nobody else takes from them.
-        self.tokens.take(&spend.shared.token, now.mono)?;
+        self.tokens
+            .take(&spend.shared.token, now.mono)
+            .map_err(|time| Limit::Device.wait(time))?;
         if spend.slowed.is_some() {
-            self.slowed.take(&ONLY, now.mono)?;
+            self.slowed
+                .take(&ONLY, now.mono)
+                .map_err(|time| Limit::Slowed.wait(time))?;
         }
         Ok(())
     }
 
-    fn own_wait(&self, spend: Spend, now: Now) -> Option<Duration> {
+    fn own_wait(&self, spend: Spend, now: Now) -> Option<Wait> {
         let slowed = spend.slowed.and_then(|ends| {
-            self.slowed
-                .check(&ONLY, now.mono)
-                .err()
-                .map(|wait| wait.min(ends))
+            let wait = self.slowed.check(&ONLY, now.mono).err()?;
+            Some(Limit::Slowed.wait(wait.min(ends)))
         });
         let token = self.tokens.check(&spend.shared.token, now.mono).err();
-        spend.wait.max(slowed).max(token)
+        let token = token.map(|time| Limit::Device.wait(time));
+        let strangers = spend.wait.map(|time| Limit::Strangers.wait(time));
+        strangers.max(slowed).max(token)
     }
 }

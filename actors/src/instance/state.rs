@@ -39,6 +39,7 @@ use crate::{
     now::Now,
     ports::{Bill, Paid, SharedLimits, SharedSpend, Standing, Suspension, TokenHash},
     push::{Newcomer, Push, Refusal, TurnKey},
+    wait::Limit,
 };
 
 /// When nothing can name the moment at which a call passes (it depends on when pushes under way end).
@@ -172,7 +173,7 @@ impl InstanceState {
             .map_err(|_| Refusal::PayloadTooLarge)?;
         has_slot
             .then_some(())
-            .ok_or(Refusal::RateLimited { retry_after: SOON })
+            .ok_or(Refusal::RateLimited(Limit::UnderWay.wait(SOON)))
     }
 
     /// What the push has to pay of the limits that replicas share.
@@ -196,8 +197,8 @@ impl InstanceState {
     ) -> Decision {
         let young = self.young_group(push.newcomer, now);
         let spend = self.spend(push.token, young, now);
-        if let Err(retry_after) = self.budgets.spend(spend, paid, shared, now) {
-            return Decision::Refuse(Refusal::RateLimited { retry_after });
+        if let Err(wait) = self.budgets.spend(spend, paid, shared, now) {
+            return Decision::Refuse(Refusal::RateLimited(wait));
         }
         self.note_use(0, now);
         if !configured {

@@ -69,6 +69,25 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them, for documentation and tests.
+    pub const ALL: [Self; 15] = [
+        Self::Unregistered,
+        Self::ExpiredToken,
+        Self::BadToken,
+        Self::WrongApp,
+        Self::MalformedToken,
+        Self::RecentlyInvalid,
+        Self::UnconfirmedToken,
+        Self::DeviceThrottled,
+        Self::ProviderThrottled,
+        Self::ProviderUnavailable,
+        Self::ProviderTimeout,
+        Self::UnknownOutcome,
+        Self::PayloadRejected,
+        Self::Dropped,
+        Self::RelayMisconfigured,
+    ];
+
     /// As on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

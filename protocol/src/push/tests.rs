@@ -219,24 +219,7 @@ fn results_and_reasons_print_as_they_are_serialized() {
     for result in [PushResult::Sent, PushResult::InvalidToken, PushResult::Failed] {
         assert_eq!(serde_json::to_value(result).unwrap(), wire(result.as_str()));
     }
-    let reasons = [
-        Reason::Unregistered,
-        Reason::ExpiredToken,
-        Reason::BadToken,
-        Reason::WrongApp,
-        Reason::MalformedToken,
-        Reason::RecentlyInvalid,
-        Reason::UnconfirmedToken,
-        Reason::DeviceThrottled,
-        Reason::ProviderThrottled,
-        Reason::ProviderUnavailable,
-        Reason::ProviderTimeout,
-        Reason::UnknownOutcome,
-        Reason::PayloadRejected,
-        Reason::Dropped,
-        Reason::RelayMisconfigured,
-    ];
-    for reason in reasons {
+    for reason in Reason::ALL {
         assert_eq!(serde_json::to_value(reason).unwrap(), wire(reason.as_str()));
     }
 }

@@ -3,6 +3,8 @@
 use actix_web::body::to_bytes;
 use proptest::prelude::*;
 
+use sovereign_relay_actors::{push::Refusal, wait::Limit};
+
 use super::*;
 
 #[actix_web::test]
@@ -57,9 +59,7 @@ fn a_401_names_the_scheme_that_would_help() {
 
 #[test]
 fn a_batch_result_says_the_same_as_the_answer_of_a_single_push() {
-    let refusal = Refusal::RateLimited {
-        retry_after: Duration::from_millis(1500),
-    };
+    let refusal = Refusal::RateLimited(Limit::Instance.wait(Duration::from_millis(1500)));
     let BatchResult::Refused {
         error,
         retry_after_seconds,
@@ -69,6 +69,25 @@ fn a_batch_result_says_the_same_as_the_answer_of_a_single_push() {
         panic!("a refusal stays one");
     };
     assert_eq!((error, retry_after_seconds), (ErrorCode::RateLimited, Some(2)));
+}
+
+#[test]
+fn each_limit_has_a_sentence_of_its_own_and_none_speaks_of_a_header_that_a_batch_lacks() {
+    let limits = [
+        Limit::UnderWay,
+        Limit::Instance,
+        Limit::Group,
+        Limit::Device,
+        Limit::Slowed,
+        Limit::Strangers,
+    ];
+    let told = limits.map(|limit| {
+        let refusal = Refusal::RateLimited(limit.wait(Duration::from_secs(1)));
+        ApiError::from(refusal).message.into_owned()
+    });
+    let different: std::collections::BTreeSet<_> = told.iter().collect();
+    assert_eq!(different.len(), limits.len());
+    assert!(told.iter().all(|sentence| !sentence.contains("Retry-After")));
 }
 
 proptest! {

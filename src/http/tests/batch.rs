@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use sovereign_relay_actors::push::Refusal;
+use sovereign_relay_actors::{push::Refusal, wait::Limit};
 
 use super::kit::{Relay, Request, message, sent};
 
@@ -18,9 +18,9 @@ async fn results_come_in_the_order_of_the_messages_and_one_bad_message_spoils_no
     relay
         .pushes
         .answer(|push| match push.message.device_token.expose() {
-            "limited" => Err(Refusal::RateLimited {
-                retry_after: std::time::Duration::from_secs(7),
-            }),
+            "limited" => Err(Refusal::RateLimited(
+                Limit::Device.wait(std::time::Duration::from_secs(7)),
+            )),
             _ => Ok(sent()),
         });
     let with = |token: &str| {
@@ -107,4 +107,19 @@ async fn what_has_not_begun_when_the_relay_closes_is_answered_draining() {
         (&results[3]["error"], &results[9]["error"]),
         (&json!("draining"), &json!("draining"))
     );
+}
+
+#[actix_web::test]
+async fn one_idempotency_key_for_a_whole_batch_is_refused_and_the_answer_says_where_keys_go() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    let keyed = batch(&[message()]).header("Idempotency-Key", "all").key(&key);
+    let answer = relay.send(keyed).await;
+    assert_eq!(answer.refusal(), (400, "invalid_request".to_owned()));
+    let sentence = answer.json()["message"].as_str().unwrap().to_owned();
+    assert!(
+        sentence.contains("idempotencyKey into each message"),
+        "{sentence}"
+    );
+    assert!(relay.pushes.seen.lock().unwrap().is_empty());
 }

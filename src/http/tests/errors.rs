@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actix_web::web;
-use sovereign_relay_actors::push::Refusal;
+use sovereign_relay_actors::{push::Refusal, wait::Limit};
 
 use super::kit::{Answer, Relay, Request, Setup, exchange, listener_limits};
 use crate::{
@@ -50,7 +50,7 @@ async fn every_refusal_of_the_actor_has_its_status_code_and_retry_hint() {
         ),
         (Refusal::PayloadTooLarge, 413, "payload_too_large", None),
         (
-            Refusal::RateLimited { retry_after },
+            Refusal::RateLimited(Limit::Instance.wait(retry_after)),
             429,
             "rate_limited",
             Some("2"),

@@ -22,8 +22,8 @@ fn a_token_gets_240_a_minute_over_all_instances() {
         .count();
     assert_eq!(taken, 240);
     let wait = limits.take(spend(None, 1), START).unwrap_err();
-    assert_eq!(wait, Duration::from_millis(250));
-    assert_eq!(limits.take(spend(None, 1), START.plus(wait)), Ok(()));
+    assert_eq!(wait, Limit::Device.wait(Duration::from_millis(250)));
+    assert_eq!(limits.take(spend(None, 1), START.plus(wait.time)), Ok(()));
     assert_eq!(limits.take(spend(None, 2), START), Ok(()));
 }
 
@@ -34,6 +34,8 @@ fn a_young_group_gets_1200_a_minute_however_many_instances_and_tokens_it_has() {
         .take_while(|&token| limits.take(spend(Some(9), token), START).is_ok())
         .count();
     assert_eq!(taken, 1200);
+    let refused = limits.check(spend(Some(9), 1_000_000), START).unwrap_err();
+    assert_eq!(refused.limit, Limit::Group);
     assert_eq!(limits.take(spend(Some(8), 1_000_000), START), Ok(()));
 }
 
@@ -67,7 +69,7 @@ fn the_wait_is_for_both_budgets() {
     }
     let wait = limits.take(spend(Some(9), 1), START).unwrap_err();
     assert_eq!(limits.check(spend(Some(9), 1), START), Err(wait));
-    assert_eq!(limits.take(spend(Some(9), 1), START.plus(wait)), Ok(()));
+    assert_eq!(limits.take(spend(Some(9), 1), START.plus(wait.time)), Ok(()));
 }
 
 #[test]

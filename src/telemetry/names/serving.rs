@@ -50,5 +50,5 @@ pub(super) const HTTP: &[Metric] = &[
 pub(super) const CONFIGURATION: &[Metric] = &[counter(
     "relay_reloads_total",
     &[of("result", &["applied", "partly", "refused"])],
-    "Reloads asked for by SIGHUP; partly: a provider refused its new credentials and goes on with the old",
+    "Reloads asked for by SIGHUP; partly: a provider's new credentials have not the right form, and its old ones stay (no provider is asked whether it takes them)",
 )];

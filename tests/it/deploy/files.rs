@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use sovereign_relay::defaults;
+use sovereign_relay_protocol::limits;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -14,9 +16,12 @@ use crate::support::{
 const UNIT: &str = include_str!("../../../deploy/sovereign-relay.service");
 const ENVIRONMENT: &str = include_str!("../../../deploy/relay.env.example");
 const README: &str = include_str!("../../../README.md");
+const CADDYFILE: &str = include_str!("../../../deploy/Caddyfile");
 const STREAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/caddy-2.7");
 /// Of 10, which is a service that may do anything.
 const EXPOSURE: &str = "--threshold=15";
+/// What the relay gives a body.
+const BODY_SECONDS: u64 = 10;
 /// A stop takes up to 20 s.
 const STOP_SECONDS: u32 = 30;
 
@@ -39,6 +44,21 @@ async fn caddy_takes_the_sample_without_a_complaint_and_would_not_format_it_othe
     assert!(validated.err.contains("Valid configuration") || validated.out.contains("Valid configuration"));
     assert!(!validated.err.contains("not formatted"), "{validated:?}");
     validated.done();
+}
+
+#[test]
+fn caddy_waits_for_the_longest_batch_there_is() {
+    let seconds = |name: &str| -> u64 {
+        let prefix = format!("{name} ");
+        let line = CADDYFILE
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(&prefix));
+        line.unwrap().trim_end_matches('s').parse().unwrap()
+    };
+    let turns = limits::BATCH_MESSAGES.div_ceil(limits::BATCH_PARALLEL) as u64;
+    let longest = turns * defaults::PUSH_DEADLINE_MAX.as_secs();
+    assert!(seconds("response_header_timeout") > longest);
+    assert!(seconds("write") > longest + BODY_SECONDS);
 }
 
 #[tokio::test]

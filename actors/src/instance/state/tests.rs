@@ -4,9 +4,13 @@ use sovereign_relay_protocol::{
 };
 
 use super::*;
-use crate::limiter::{Limiter, Rate, Room, WhenFull};
+use crate::{
+    limiter::{Limiter, Rate, Room, WhenFull},
+    wait::Wait,
+};
 
 mod model;
+mod named;
 mod pressure;
 mod replicas;
 mod signal;
@@ -41,23 +45,23 @@ impl Shared {
 }
 
 impl SharedLimits for Shared {
-    fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Duration> {
+    fn take(&self, spend: SharedSpend, now: Now) -> Result<(), Wait> {
         self.check(spend, now)?;
         self.takes.fetch_add(1, Ordering::Relaxed);
-        self.tokens.take(&spend.token, now.mono)?;
-        spend
-            .group
-            .map_or(Ok(()), |group| self.groups.take(&group, now.mono))
+        let taken = self.tokens.take(&spend.token, now.mono);
+        taken.map_err(|time| Limit::Device.wait(time))?;
+        let taken = spend.group.map(|group| self.groups.take(&group, now.mono));
+        taken.unwrap_or(Ok(())).map_err(|time| Limit::Group.wait(time))
     }
 
-    fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Duration> {
+    fn check(&self, spend: SharedSpend, now: Now) -> Result<(), Wait> {
         let group = spend
             .group
             .and_then(|group| self.groups.check(&group, now.mono).err());
-        self.tokens
-            .check(&spend.token, now.mono)
-            .err()
-            .max(group)
+        let token = self.tokens.check(&spend.token, now.mono).err();
+        let token = token.map(|time| Limit::Device.wait(time));
+        token
+            .max(group.map(|time| Limit::Group.wait(time)))
             .map_or(Ok(()), Err)
     }
 }
@@ -134,7 +138,7 @@ fn passes(state: &mut InstanceState, shared: &Shared, token: u128, now: Now) -> 
 
 fn wait(decision: Decision) -> Duration {
     match decision {
-        Decision::Refuse(Refusal::RateLimited { retry_after }) => retry_after,
+        Decision::Refuse(Refusal::RateLimited(wait)) => wait.time,
         other => panic!("not rate limited: {other:?}"),
     }
 }
@@ -156,7 +160,7 @@ fn suspension_comes_before_size_and_size_before_concurrency() {
     assert_eq!(refusal(grown(), &large, false), Err(Refusal::PayloadTooLarge));
     assert_eq!(
         refusal(grown(), &push(1).message, false),
-        Err(Refusal::RateLimited { retry_after: SOON })
+        Err(Refusal::RateLimited(Limit::UnderWay.wait(SOON)))
     );
     assert_eq!(refusal(grown(), &push(1).message, true), Ok(()));
 }

@@ -12,6 +12,7 @@ use crate::{
     ports::Clock as _,
     push::{Answered, Refusal, TurnKey},
     registry::RegistryConfig,
+    wait::Limit,
 };
 
 #[test]
@@ -96,9 +97,7 @@ fn only_256_pushes_of_an_instance_are_under_way_and_others_do_not_wait_for_them(
             .map(|token| bench.begin(instance(1), push(10_000 + token as u128)))
             .collect();
         eventually("all are in the lane", || bench.lane.calls() == CONCURRENT_PUSHES).await;
-        let refusal = Err(Refusal::RateLimited {
-            retry_after: Duration::from_secs(1),
-        });
+        let refusal = Err(Refusal::RateLimited(Limit::UnderWay.wait(Duration::from_secs(1))));
         assert_eq!(bench.registry.push(instance(1), push(1)).await, refusal);
         let other = bench.begin_in_lane(instance(2), push(1)).await;
         bench.lane.open(CONCURRENT_PUSHES + 2);
@@ -123,7 +122,7 @@ fn a_burst_of_a_thousand_calls_at_a_fresh_actor_is_answered_in_full() {
         for push in begun {
             match push.await.unwrap() {
                 Ok(_) => answered += 1,
-                Err(refusal) => assert!(matches!(refusal, Refusal::RateLimited { .. }), "{refusal:?}"),
+                Err(refusal) => assert!(matches!(refusal, Refusal::RateLimited(_)), "{refusal:?}"),
             }
         }
         assert!((CONCURRENT_PUSHES..=600).contains(&answered), "{answered}");

@@ -122,7 +122,7 @@ fn a_replay_costs_no_quota() {
         }
         assert_eq!(bench.registry.push(instance(1), push(8)).await, sent(false));
         let limited = bench.registry.push(instance(1), push(8)).await;
-        assert!(matches!(limited, Err(Refusal::RateLimited { .. })));
+        assert!(matches!(limited, Err(Refusal::RateLimited(_))));
     });
 }
 
@@ -191,7 +191,7 @@ fn the_same_key_hash_of_two_messages_of_one_instance_never_sends_both() {
             .collect();
         for push in begun {
             match push.await.unwrap() {
-                Ok(_) | Err(Refusal::IdempotencyConflict | Refusal::RateLimited { .. }) => {}
+                Ok(_) | Err(Refusal::IdempotencyConflict | Refusal::RateLimited(_)) => {}
                 Err(refusal) => panic!("{refusal:?}"),
             }
         }

@@ -6,6 +6,7 @@ use crate::{
     ports::Standing,
     push::Refusal,
     registry::RegistryConfig,
+    wait::Limit,
 };
 
 const SUSPENDED: Refusal = Refusal::Suspended { retry_after: None };
@@ -127,9 +128,9 @@ fn the_operators_limit_replaces_the_default() {
         let refusal = bench.registry.push(instance(1), push(3)).await;
         assert_eq!(
             refusal,
-            Err(Refusal::RateLimited {
-                retry_after: Duration::from_secs(20)
-            })
+            Err(Refusal::RateLimited(
+                Limit::Instance.wait(Duration::from_secs(20))
+            ))
         );
     });
 }
@@ -219,7 +220,7 @@ fn a_reloaded_default_limit_holds_for_living_actors_and_those_to_come_and_an_ope
         bench.lane.open(100);
         let limited = async |of, token| {
             let outcome = bench.registry.push(instance(of), push(token)).await;
-            matches!(outcome, Err(Refusal::RateLimited { .. }))
+            matches!(outcome, Err(Refusal::RateLimited(_)))
         };
         let own = Standing {
             per_minute: Some(2),

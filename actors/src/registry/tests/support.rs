@@ -31,6 +31,7 @@ use crate::{
         config::Ports,
         door::{Door, Doors},
     },
+    wait::Wait,
 };
 
 /// A push to this token makes the actor panic: the limits it asks do.
@@ -80,12 +81,12 @@ impl Entropy for Counting {
 struct Generous;
 
 impl SharedLimits for Generous {
-    fn take(&self, spend: SharedSpend, _: Now) -> Result<(), Duration> {
+    fn take(&self, spend: SharedSpend, _: Now) -> Result<(), Wait> {
         assert_ne!(spend.token, TokenHash(POISON), "a panic that a test asked for");
         Ok(())
     }
 
-    fn check(&self, _: SharedSpend, _: Now) -> Result<(), Duration> {
+    fn check(&self, _: SharedSpend, _: Now) -> Result<(), Wait> {
         Ok(())
     }
 }

@@ -34,10 +34,10 @@ proptest! {
                 Step::Push(token) => {
                     let takes = shared.takes.load(Ordering::Relaxed);
                     let decision = decide(&mut one, &shared, token.into(), now);
-                    if let Decision::Refuse(Refusal::RateLimited { retry_after }) = decision {
+                    if let Decision::Refuse(Refusal::RateLimited(wait)) = decision {
                         prop_assert_eq!(shared.takes.load(Ordering::Relaxed), takes);
-                        prop_assert!(retry_after > Duration::ZERO);
-                        now = now.plus(retry_after);
+                        prop_assert!(wait.time > Duration::ZERO);
+                        now = now.plus(wait.time);
                         prop_assert!(passes(&mut one, &shared, token.into(), now));
                     }
                 }

@@ -11,7 +11,7 @@ fn a_loop_over_dead_tokens_is_slowed_and_then_suspended_with_a_reason_until_the_
         assert!(rounds < 10_000, "never suspended");
         now = now.plus(61 * SECOND);
         let suspension = (0..30).find_map(|token| {
-            if let Decision::Refuse(Refusal::RateLimited { .. }) = decide(&mut one, &shared, token, now) {
+            if let Decision::Refuse(Refusal::RateLimited(_)) = decide(&mut one, &shared, token, now) {
                 slowed = true;
             }
             one.settle(TokenHash(token), PushResult::InvalidToken, now, now)

@@ -17,7 +17,7 @@ fn receipt() -> (Receipt, Arc<AtomicBool>) {
 
 fn refusal(decision: Decision) -> Option<Duration> {
     match decision {
-        Decision::Refuse(Refusal::RateLimited { retry_after }) => Some(retry_after),
+        Decision::Refuse(Refusal::RateLimited(wait)) => Some(wait.time),
         _ => None,
     }
 }
@@ -74,7 +74,10 @@ fn a_bill_that_is_not_paid_refuses_with_the_longest_wait_and_takes_nothing() {
         assert!(matches!(decision, Decision::Deliver { .. }));
     }
     let takes = shared.takes.load(Ordering::Relaxed);
-    let mut wait_of = |wait, token| refusal(one.decide(&push(token), Some(Err(wait)), true, &shared, START));
+    let mut wait_of = |wait, token| {
+        let unpaid = Err(Limit::Instance.wait(wait));
+        refusal(one.decide(&push(token), Some(unpaid), true, &shared, START))
+    };
     assert_eq!(wait_of(SECOND, 2), Some(SECOND));
     assert_eq!(
         wait_of(Duration::from_millis(1), 1),
