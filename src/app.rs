@@ -216,6 +216,7 @@ pub async fn start_with(config: Config, ports: Ports) -> Result<RunningRelay, St
         push,
         signal,
         upkeep,
+        authority: records.authority,
         following,
         place: records.place,
         clock: ports.clock.clone(),

@@ -7,6 +7,10 @@ use url::{Host, Url};
 
 use crate::{limits, platform::Platform, redacted::Redacted};
 
+mod identity;
+
+pub use identity::identity;
+
 /// A device token of the right shape for its platform.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TargetToken {

@@ -13,6 +13,7 @@ use super::{
     follow::Following, listener::Listener, push_half::PushHalf, records::Place, signaling::SignalHalf,
 };
 use crate::{
+    auth::Authority,
     config::{Config, ConfigError, texts::Texts},
     defaults::STOP_TIME,
     shutdown::{Lifecycle, Phase},
@@ -35,6 +36,7 @@ pub struct RunningRelay {
     pub(super) push: PushHalf,
     pub(super) signal: SignalHalf,
     pub(super) upkeep: JoinSet<()>,
+    pub(super) authority: Arc<Authority>,
     pub(super) following: Following,
     pub(super) place: Place,
     pub(super) clock: Arc<dyn Clock>,
@@ -102,6 +104,8 @@ impl RunningRelay {
         memories.keep(&self.place, self.clock.now()).await;
         self.following.stop().await;
         self.upkeep.shutdown().await;
+        self.authority.save_first_uses().await;
+        drop(self.authority);
         self.admin.close().await;
         if let Place::Here(store) = self.place {
             released(store).await;

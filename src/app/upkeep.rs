@@ -1,4 +1,4 @@
-//! What the relay forgets by itself while it runs.
+//! What the relay forgets and saves by itself while it runs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const SHORT_UPKEEP: Duration = Duration::from_secs(5);
 /// Addresses, records, revocations.
 const LONG_UPKEEP: Duration = Duration::from_secs(60);
 
-/// Forgets what has lapsed, on two rhythms.
+/// Forgets what has lapsed, on two rhythms, and saves what must not be forgotten.
 pub(super) fn upkeep(services: &Data<Services>, memories: Memories) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     let (short, long) = (services.clone(), services.clone());
@@ -21,6 +21,10 @@ pub(super) fn upkeep(services: &Data<Services>, memories: Memories) -> JoinSet<(
         clean_memories(short.clone(), memories.clone())
     }));
     tasks.spawn(steadily("long upkeep", move || maintain(long.clone())));
+    let keys = services.clone();
+    tasks.spawn(steadily("saving first uses of keys", move || {
+        save_first_uses(keys.clone())
+    }));
     tasks
 }
 
@@ -38,5 +42,13 @@ async fn maintain(services: Data<Services>) {
         turns.tick().await;
         services.addresses.clean(services.now());
         services.authority.maintain(services.now()).await;
+    }
+}
+
+/// At once: until it is saved, a restart or another replica hands the new key to the old one's holder again.
+async fn save_first_uses(services: Data<Services>) {
+    loop {
+        services.authority.first_use().await;
+        services.authority.save_first_uses().await;
     }
 }

@@ -107,10 +107,8 @@ impl Authority {
     /// Verifies a key, without I/O.
     pub fn verify(&self, key: &Redacted, now: Now) -> Result<Caller, KeyError> {
         let caller = self.signed(key)?;
-        match self.revocations.check(caller.instance, caller.number(), now.unix) {
-            Check::Valid => Ok(caller),
-            Check::Revoked => Err(KeyError::Revoked),
-        }
+        self.still_holds(caller, now)?;
+        Ok(caller)
     }
 
     /// Verifies a key for [`Authority::rotate`], which a key past its grace may still call to be given its
@@ -225,12 +223,35 @@ impl Authority {
             .is_some_and(|entry| matches!(entry.state, State::Gone(_)))
     }
 
-    /// One bounded step of upkeep: writes which new keys were used, forgets what has lapsed. Once a minute.
-    pub async fn maintain(&self, now: Now) {
+    /// Whether a key that was verified holds still: for work that goes on after its request began.
+    pub fn still_holds(&self, caller: Caller, now: Now) -> Result<(), KeyError> {
+        match self.revocations.check(caller.instance, caller.number(), now.unix) {
+            Check::Valid => Ok(()),
+            Check::Revoked => Err(KeyError::Revoked),
+        }
+    }
+
+    /// Returns when a new key was used for the first time: call [`Authority::save_first_uses`].
+    pub async fn first_use(&self) {
+        self.revocations.first_use().await;
+    }
+
+    /// Writes which new keys were used: from then on no replica and no later start hands them out again. What can't be
+    /// written waits for the next call.
+    pub async fn save_first_uses(&self) {
         let used = self.revocations.take_unsaved();
-        if !used.is_empty() && self.store.join_revocations(used.clone(), false).await.is_err() {
+        if used.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.join_revocations(used.clone(), false).await {
+            tracing::warn!(%error, "could not save that new keys were used, trying again within a minute");
             self.revocations.put_back(used);
         }
+    }
+
+    /// One bounded step of upkeep: what was not saved yet, and what has lapsed. Once a minute.
+    pub async fn maintain(&self, now: Now) {
+        self.save_first_uses().await;
         match self.store.purge(now.unix, self.kids().to_vec()).await {
             Ok(purged) => {
                 self.revocations.forget(&purged.revocations);

@@ -30,6 +30,7 @@ use sovereign_relay_protocol::{
     push::PushMessage,
     redacted::Redacted,
     signal::id::{ConnectionId, SessionId, Slot},
+    token::identity,
 };
 use zeroize::Zeroizing;
 
@@ -84,12 +85,11 @@ impl DerivedKeys {
         }
     }
 
-    /// Names a device token in limits, memories and fuses. Case does not matter in Apple's hexadecimal, so that
-    /// one device is one token however it is spelled.
+    /// Names a device token in limits, memories and fuses: one device by one name, however its token is spelled.
     pub fn token_hash(&self, platform: Platform, token: &Redacted) -> TokenHash {
         TokenHash(u128::from_be_bytes(
             self.token
-                .short(&[platform.as_str().as_bytes(), &spelled(platform, token)]),
+                .short(&[platform.as_str().as_bytes(), &identity(platform, token)]),
         ))
     }
 
@@ -233,15 +233,6 @@ pub(super) fn derive<const N: usize>(secret: &[u8], label: &str) -> [u8; N] {
         .expand(label.as_bytes(), &mut key)
         .expect("at most 64 bytes");
     key
-}
-
-fn spelled(platform: Platform, token: &Redacted) -> Zeroizing<Vec<u8>> {
-    let bytes = token.expose().as_bytes();
-    Zeroizing::new(if platform.is_apple() {
-        bytes.to_ascii_lowercase()
-    } else {
-        bytes.to_vec()
-    })
 }
 
 fn prefix(address: Ipv6Addr, bits: u32) -> [u8; 16] {

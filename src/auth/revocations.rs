@@ -19,6 +19,7 @@ use std::{
 
 use dashmap::DashMap;
 use sovereign_relay_protocol::{id::InstanceId, time::UnixMillis};
+use tokio::sync::Notify;
 
 use crate::store::revocation::{Entry, GENERATIONS_IN_GRACE, Grace, Kid, Rotated, State};
 
@@ -149,6 +150,8 @@ pub(super) struct Revocations {
     entries: DashMap<InstanceId, Entry>,
     /// Whose newest key was used for the first time since the last save. At most one per entry.
     unsaved: Mutex<BTreeSet<InstanceId>>,
+    /// Rung when there is something to save.
+    first_uses: Notify,
 }
 
 impl Revocations {
@@ -158,6 +161,7 @@ impl Revocations {
             capacity: ENTRIES,
             entries: entries.into_iter().collect(),
             unsaved: Mutex::default(),
+            first_uses: Notify::new(),
         }
     }
 
@@ -212,6 +216,11 @@ impl Revocations {
         }
     }
 
+    /// Returns when a new key was used for the first time since the last call.
+    pub(super) async fn first_use(&self) {
+        self.first_uses.notified().await;
+    }
+
     /// The entries whose first use is not in the store yet. Once taken they count as saved.
     pub(super) fn take_unsaved(&self) -> Vec<(InstanceId, Entry)> {
         let instances = std::mem::take(&mut *self.lock_unsaved());
@@ -239,6 +248,7 @@ impl Revocations {
         }
         drop(entry);
         self.lock_unsaved().insert(instance);
+        self.first_uses.notify_one();
     }
 
     fn lock_unsaved(&self) -> MutexGuard<'_, BTreeSet<InstanceId>> {

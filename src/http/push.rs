@@ -75,6 +75,7 @@ pub(crate) async fn send(
     message: PushMessage,
 ) -> Result<Answered, ApiError> {
     services.take_work()?;
+    services.authority.still_holds(caller, services.now())?;
     let message = with_environment(message, services.providers.default_environment);
     let platform = message.platform;
     let push = prepare(services, caller, address, message);

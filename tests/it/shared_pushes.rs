@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sovereign_relay_protocol::platform::Platform;
 use sovereign_relay_simulator::SimulatorOptions;
+use tokio::time::timeout;
 
 use crate::support::{
     answer::{Answer, Instance},
@@ -22,6 +23,8 @@ mod limits;
 mod outcomes;
 mod secrets;
 
+/// Upkeep tells the store once a minute what nobody told it at once.
+const BEFORE_UPKEEP: Duration = Duration::from_secs(30);
 const ADMIN_TOKEN: &str = "an-admin-token-that-all-replicas-have";
 
 /// Replicas around one Redis, and the providers that all of them talk to.
@@ -166,6 +169,33 @@ async fn a_withdrawal_and_a_rotation_at_one_replica_hold_at_all() {
         place.all_answer(gone, "revoked").await;
     }
     place.all_answer(&fresh, "sent").await;
+}
+
+/// A lost answer to a rotation can be asked for again, by the old key and at any replica, until the new one is used.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_key_that_was_used_at_one_replica_is_handed_out_by_none() {
+    let place = Place::of(2).await;
+    let old = place.world.relay.enroll().await;
+    let rotate = async |relay: &Relay| {
+        let rotation = relay
+            .request(Method::POST, "/v1/keys/rotate")
+            .bearer_auth(&old.key);
+        Answer::from(rotation.json(&json!({ "graceSeconds": 0 }))).await
+    };
+    let new = rotate(&place.world.relay).await.body["instanceKey"].clone();
+    until("the other replica hands it out", async || {
+        rotate(&place.others[0]).await.body["instanceKey"] == new
+    })
+    .await;
+    let new = Instance {
+        key: new.as_str().unwrap().to_owned(),
+        ..old.clone()
+    };
+    assert_eq!(place.world.relay.push(&new, &place.push()).await.word(), "sent");
+    let told = until("it no longer does", async || {
+        rotate(&place.others[0]).await.word() == "revoked"
+    });
+    timeout(BEFORE_UPKEEP, told).await.expect("it is told at once");
 }
 
 #[tokio::test(flavor = "multi_thread")]

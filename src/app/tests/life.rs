@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use serde_json::json;
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 use super::kit::{Whole, config, launch};
@@ -26,6 +27,27 @@ async fn a_push_goes_from_the_socket_to_the_provider_and_back() {
         (200, Some("sent"))
     );
     assert_eq!(whole.send(Request::new("GET", "/readyz")).await.status, 200);
+    whole.relay.stop().await;
+}
+
+/// A key that leaked is replaced without a grace: its finder must not be handed the new one after the next deploy.
+#[actix_web::test]
+async fn a_new_key_that_was_used_is_handed_out_no_more_after_a_restart() {
+    let whole = Whole::start().await;
+    let (_, old) = whole.enroll().await;
+    let rotate = || {
+        Request::new("POST", "/v1/keys/rotate")
+            .key(&old)
+            .json(&json!({ "graceSeconds": 0 }))
+    };
+    let new = whole.send(rotate()).await.json()["instanceKey"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(whole.send(Request::push().key(&new)).await.status, 200);
+    let whole = whole.restart().await;
+    assert_eq!(whole.send(rotate()).await.refusal(), (401, "revoked".to_owned()));
+    assert_eq!(whole.send(Request::push().key(&new)).await.status, 200);
     whole.relay.stop().await;
 }
 

@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::{FutureExt as _, future::join_all};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -247,6 +247,29 @@ async fn upkeep_saves_the_first_use_of_a_new_key() {
         matches!(kit.rotate(&old, None, now()).await, Err(RotateError::NotNewest)),
         "the use was kept"
     );
+}
+
+#[tokio::test]
+async fn the_first_use_of_a_new_key_is_there_to_be_saved_at_once_and_only_once() {
+    let kit = Kit::new().await;
+    let (_, old) = kit.enroll().await;
+    let new = kit.rotate(&old, None, now()).await.unwrap();
+    kit.verify(&old).unwrap();
+    assert_eq!(
+        kit.authority.first_use().now_or_never(),
+        None,
+        "the old one was used"
+    );
+    kit.verify(&new).unwrap();
+    kit.verify(&new).unwrap();
+    assert_eq!(kit.authority.first_use().now_or_never(), Some(()));
+    assert_eq!(kit.authority.first_use().now_or_never(), None);
+    kit.authority.save_first_uses().await;
+    let kit = kit.restart(&[SECRET]).await;
+    assert!(matches!(
+        kit.rotate(&old, None, now()).await,
+        Err(RotateError::NotNewest)
+    ));
 }
 
 #[tokio::test]

@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use sovereign_relay_actors::{push::Refusal, wait::Limit};
+use sovereign_relay_protocol::{redacted::Redacted, time::UnixMillis};
 
 use super::kit::{Relay, Request, message, sent};
+use crate::store::revocation::{Cause, Entry, Gone, State};
 
 fn batch(messages: &[Value]) -> Request {
     Request::new("POST", "/v1/push/batch").json(&json!({"messages": messages}))
@@ -122,4 +124,36 @@ async fn one_idempotency_key_for_a_whole_batch_is_refused_and_the_answer_says_wh
         "{sentence}"
     );
     assert!(relay.pushes.seen.lock().unwrap().is_empty());
+}
+
+#[actix_web::test]
+async fn what_has_not_begun_when_the_key_is_revoked_is_answered_revoked() {
+    let relay = Relay::start().await;
+    let key = relay.enroll().await;
+    let authority = relay.services.authority.clone();
+    let caller = authority
+        .verify(&Redacted::new(key.clone()), relay.services.now())
+        .unwrap();
+    let begun = AtomicUsize::new(0);
+    let gone = Entry {
+        kids: Vec::new(),
+        state: State::Gone(Gone {
+            at: UnixMillis(0),
+            cause: Cause::Revoked,
+        }),
+    };
+    relay.pushes.answer(move |_| {
+        if begun.fetch_add(1, Ordering::SeqCst) == 2 {
+            authority.learn(caller.instance, &gone);
+        }
+        Ok(sent())
+    });
+    let answer = relay.send(batch(&vec![message(); 100]).key(&key)).await;
+    let results = answer.json()["results"].clone();
+    assert_eq!(results[2]["result"], "sent");
+    assert_eq!(
+        (&results[3]["error"], &results[99]["error"]),
+        (&json!("revoked"), &json!("revoked"))
+    );
+    assert_eq!(relay.pushes.seen.lock().unwrap().len(), 3);
 }
