@@ -1,7 +1,7 @@
 //! Which behaviour applies to which request.
 //!
 //! Asked once for every request a real provider would have accepted (a request against the rules is answered by the
-//! rules, so that a script can't hide a fault of the relay). Order: rules for the device before rules for all, and
+//! rules, so that a script can't hide a fault of the relay). Order: rules for the device, for the connection, for all;
 //! within each the counted ones, first in first out, before the standing one.
 
 use std::{
@@ -26,11 +26,12 @@ pub struct Script {
     shared: Arc<Shared>,
 }
 
-/// The rules for one device, or for all: what [`Script::device`] gives.
+/// The rules for one device or one connection: what [`Script::device`] and [`Script::connection`] give.
 #[derive(Debug)]
 pub struct ScriptScope<'a> {
     script: &'a Script,
     device: Option<String>,
+    connection: Option<u64>,
 }
 
 /// One rule as JSON, for the control API.
@@ -40,6 +41,10 @@ pub struct Rule {
     /// The device's address; absent: all devices.
     #[serde(default)]
     pub device: Option<String>,
+    /// The connection's number, from 1 in the order of their coming; absent: all connections. Not beside a device, whose
+    /// rules hold over every connection.
+    #[serde(default)]
+    pub connection: Option<u64>,
     /// How many requests it applies to; absent: until cleared.
     #[serde(default)]
     pub times: Option<u64>,
@@ -58,7 +63,17 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Rules {
     all: Scope,
+    connections: HashMap<u64, Scope>,
     devices: HashMap<String, Scope>,
+}
+
+/// The request that a behaviour is wanted for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Asked<'a> {
+    /// Absent where it is not known yet, or there is none.
+    pub(crate) device: Option<&'a str>,
+    /// Absent where connections are not told apart: at the token endpoints.
+    pub(crate) connection: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +87,7 @@ impl Script {
     pub fn next(&self, times: u64, behaviour: Behaviour) {
         self.add(Rule {
             device: None,
+            connection: None,
             times: Some(times),
             behaviour,
         });
@@ -81,6 +97,7 @@ impl Script {
     pub fn always(&self, behaviour: Behaviour) {
         self.add(Rule {
             device: None,
+            connection: None,
             times: None,
             behaviour,
         });
@@ -91,6 +108,17 @@ impl Script {
         ScriptScope {
             script: self,
             device: Some(device_key(device).to_owned()),
+            connection: None,
+        }
+    }
+
+    /// Rules for one connection by its number, from 1 in the order of their coming: what a front end that is broken
+    /// does, while the others are well.
+    pub fn connection(&self, number: u64) -> ScriptScope<'_> {
+        ScriptScope {
+            script: self,
+            device: None,
+            connection: Some(number),
         }
     }
 
@@ -115,9 +143,10 @@ impl Script {
     /// Adds a rule in the form the control API reads.
     pub fn add(&self, rule: Rule) {
         let mut rules = lock(&self.shared.rules);
-        let scope = match &rule.device {
-            None => &mut rules.all,
-            Some(device) => rules.devices.entry(device_key(device).to_owned()).or_default(),
+        let scope = match (&rule.device, rule.connection) {
+            (None, None) => &mut rules.all,
+            (None, Some(connection)) => rules.connections.entry(connection).or_default(),
+            (Some(device), _) => rules.devices.entry(device_key(device).to_owned()).or_default(),
         };
         match rule.times {
             None => scope.standing = Some(rule.behaviour),
@@ -127,32 +156,42 @@ impl Script {
         self.shared.in_use.store(true, Ordering::Release);
     }
 
-    /// What to do with a request for `device`.
-    pub(crate) fn decide(&self, device: &str) -> Option<Behaviour> {
+    /// What to do with a request.
+    pub(crate) fn decide(&self, asked: Asked<'_>) -> Option<Behaviour> {
+        self.take(asked, |_| true)
+    }
+
+    /// Whether the connection is to be cut before the body is read.
+    pub(crate) fn kills_before_reading(&self, asked: Asked<'_>) -> bool {
+        self.take(asked, |behaviour| behaviour.ending == Ending::KillBeforeReading)
+            .is_some()
+    }
+
+    /// The behaviour whose turn it is, if it `fits`: otherwise it stays for later.
+    fn take(&self, asked: Asked<'_>, fits: impl Fn(&Behaviour) -> bool) -> Option<Behaviour> {
         if !self.shared.in_use.load(Ordering::Acquire) {
             return None;
         }
-        let mut rules = lock(&self.shared.rules);
-        let of_device = rules
-            .devices
-            .get_mut(device)
-            .and_then(|scope| scope.take(|_| true));
-        of_device.or_else(|| rules.all.take(|_| true))
+        lock(&self.shared.rules).scope(asked)?.take(fits)
     }
+}
 
-    /// Whether the connection is to be cut before the body is read. `device` is absent where only the body names it.
-    pub(crate) fn kills_before_reading(&self, device: Option<&str>) -> bool {
-        if !self.shared.in_use.load(Ordering::Acquire) {
-            return false;
-        }
-        let kills = |behaviour: &Behaviour| behaviour.ending == Ending::KillBeforeReading;
-        let mut rules = lock(&self.shared.rules);
-        if let Some(scope) = device.and_then(|device| rules.devices.get_mut(device))
-            && scope.rules_now()
-        {
-            return scope.take(kills).is_some();
-        }
-        rules.all.take(kills).is_some()
+impl Rules {
+    /// The narrowest rules that there are for it.
+    fn scope(&mut self, asked: Asked<'_>) -> Option<&mut Scope> {
+        let Self {
+            all,
+            connections,
+            devices,
+        } = self;
+        let of_device = asked.device.and_then(|device| devices.get_mut(device));
+        let of_connection = asked
+            .connection
+            .and_then(|connection| connections.get_mut(&connection));
+        [of_device, of_connection, Some(all)]
+            .into_iter()
+            .flatten()
+            .find(|scope| scope.rules_now())
     }
 }
 
@@ -161,6 +200,7 @@ impl ScriptScope<'_> {
     pub fn next(&self, times: u64, behaviour: Behaviour) {
         self.script.add(Rule {
             device: self.device.clone(),
+            connection: self.connection,
             times: Some(times),
             behaviour,
         });
@@ -170,6 +210,7 @@ impl ScriptScope<'_> {
     pub fn always(&self, behaviour: Behaviour) {
         self.script.add(Rule {
             device: self.device.clone(),
+            connection: self.connection,
             times: None,
             behaviour,
         });
@@ -211,7 +252,15 @@ mod tests {
     use super::*;
 
     fn status(script: &Script, device: &str) -> Option<u16> {
-        match script.decide(device)?.ending {
+        status_over(script, device, 1)
+    }
+
+    fn status_over(script: &Script, device: &str, connection: u64) -> Option<u16> {
+        let asked = Asked {
+            device: Some(device),
+            connection: Some(connection),
+        };
+        match script.decide(asked)?.ending {
             Ending::Answer(answer) => Some(answer.status),
             _ => Some(0),
         }
@@ -234,14 +283,33 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_has_rules_of_its_own_between_those_of_a_device_and_those_for_all() {
+        let script = Script::default();
+        script.always(Behaviour::status(503));
+        script.connection(2).always(Behaviour::status(500));
+        script.device("a").next(1, Behaviour::status(410));
+        assert_eq!(
+            [1, 2, 3].map(|number| status_over(&script, "b", number)),
+            [Some(503), Some(500), Some(503)]
+        );
+        assert_eq!(
+            [0; 2].map(|_| status_over(&script, "a", 2)),
+            [Some(410), Some(500)]
+        );
+    }
+
+    #[test]
     fn a_kill_before_reading_takes_its_turn_and_no_other() {
         let script = Script::default();
         script.next(1, Behaviour::status(500));
         script.next(1, Behaviour::kill_before_reading());
-        assert!(!script.kills_before_reading(None), "the 500 comes first");
+        assert!(
+            !script.kills_before_reading(Asked::default()),
+            "the 500 comes first"
+        );
         assert_eq!(status(&script, "a"), Some(500));
-        assert!(script.kills_before_reading(None));
-        assert!(!script.kills_before_reading(None));
+        assert!(script.kills_before_reading(Asked::default()));
+        assert!(!script.kills_before_reading(Asked::default()));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod outages;
 mod streams;
 mod tokens;
+mod useless;
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};

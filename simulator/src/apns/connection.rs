@@ -22,6 +22,7 @@ use crate::{
         wire::{Wire, WireHandle},
     },
     net::server::{ClientStream, Connection, Serve},
+    script::Asked,
     simulator::Shared,
     sync::lock,
 };
@@ -100,11 +101,11 @@ async fn serve(
     }
     let _held = context.shared.under_way.hold();
     let (parts, body) = request.into_parts();
-    if context
-        .shared
-        .script
-        .kills_before_reading(Some(request::token_in_path(&parts)))
-    {
+    let asked = Asked {
+        device: Some(request::token_in_path(&parts)),
+        connection: Some(context.connection.number),
+    };
+    if context.shared.script.kills_before_reading(asked) {
         return context.connection.gate.kill();
     }
     let Some(body) = request::read_body(body).await else {
@@ -120,7 +121,7 @@ async fn serve(
     };
     match judgement {
         Ok(()) => {
-            let behaviour = context.shared.script.decide(request::token_in_path(&parts));
+            let behaviour = context.shared.script.decide(asked);
             respond::carry_out(exchange, behaviour.unwrap_or_else(crate::Behaviour::accept)).await;
         }
         Err(refusal) => respond::refuse(exchange, refusal),

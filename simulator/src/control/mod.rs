@@ -10,7 +10,7 @@
 //! GET    /{provider}/inbox          what devices got, {"total", "dropped", "items"}; DELETE forgets it
 //! GET    /{provider}/requests       every notification request and its answer; DELETE forgets them
 //! GET    /{provider}/stats          counters
-//! POST   /{provider}/script         {"device"?, "times"?, "behaviour"}: see below; DELETE clears all rules
+//! POST   /{provider}/script         {"device"?, "connection"?, "times"?, "behaviour"}: see below; DELETE clears all rules
 //! POST   /{provider}/blackhole      {"open": true, "new": false}: freeze connections, or let go again
 //! POST   /{provider}/refuse         {"refuse": true}: dialing fails, or works again
 //! POST   /{provider}/kill           cuts the open connections
@@ -29,6 +29,10 @@
 //! curl -d '{"times":1,"behaviour":{"ending":{"kind":"answer","status":410,
 //!   "body":"{\"reason\":\"Unregistered\",\"timestamp\":1800000000000}"}}}' http://127.0.0.1:4110/apns/script
 //! ```
+//!
+//! A rule may name a device, or a connection by its number, from 1 in the order of their coming. A front end of APNs that
+//! has lost what is behind it, while other connections are well: `{"connection": 1, "behaviour": {"ending": {"kind":
+//! "resetStream", "code": 7}}}`.
 //!
 //! Requests whose `Host` is no loopback name are refused, so that a web page can't reach it through a name of its own.
 

@@ -15,6 +15,7 @@ use crate::{
         http::{Reply, Usual, end},
         server::Connection,
     },
+    script::Asked,
     simulator::Shared,
 };
 
@@ -58,7 +59,10 @@ pub(crate) async fn token(shared: &Shared<Fcm>, head: &Parts, body: &[u8], conne
         let body = json!({ "error": error, "error_description": description });
         return Reply::json(StatusCode::BAD_REQUEST, &body);
     }
-    let behaviour = tokens.script.decide("").unwrap_or_else(Behaviour::accept);
+    let behaviour = tokens
+        .script
+        .decide(Asked::default())
+        .unwrap_or_else(Behaviour::accept);
     if behaviour.delay_ms > 0 {
         tokio::time::sleep(behaviour.delay()).await;
     }

@@ -18,6 +18,7 @@ use crate::{
         http::{HttpService, Reply, Usual, carry_out},
         server::Connection,
     },
+    script::Asked,
     simulator::Shared,
     sync::lock,
 };
@@ -28,13 +29,15 @@ pub(crate) struct FcmService {
 }
 
 impl HttpService for FcmService {
-    fn kills_before_reading(&self, head: &Parts) -> bool {
-        let script = if head.uri.path() == oauth::TOKEN_PATH {
-            &self.shared.provider.tokens.script
-        } else {
-            &self.shared.script
-        };
-        script.kills_before_reading(None)
+    fn kills_before_reading(&self, head: &Parts, connection: &Connection) -> bool {
+        if head.uri.path() == oauth::TOKEN_PATH {
+            let script = &self.shared.provider.tokens.script;
+            return script.kills_before_reading(Asked::default());
+        }
+        self.shared.script.kills_before_reading(Asked {
+            device: None,
+            connection: Some(connection.number),
+        })
     }
 
     async fn handle(&self, head: Parts, body: Bytes, connection: &Connection) -> Reply {
@@ -65,7 +68,10 @@ impl FcmService {
             Ok(()) => self
                 .shared
                 .script
-                .decide(&device)
+                .decide(Asked {
+                    device: Some(&device),
+                    connection: Some(connection.number),
+                })
                 .unwrap_or_else(|| self.default(&device)),
         };
         carry_out(&self.shared, connection, delivery, behaviour, usual(project)).await

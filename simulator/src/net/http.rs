@@ -39,7 +39,7 @@ const MAX_CONCURRENT_STREAMS: u32 = 1000;
 /// What a provider does with requests.
 pub(crate) trait HttpService: Send + Sync + 'static {
     /// Whether the connection is to be cut before the body is read.
-    fn kills_before_reading(&self, head: &Parts) -> bool;
+    fn kills_before_reading(&self, head: &Parts, connection: &Connection) -> bool;
 
     /// Answers.
     fn handle(&self, head: Parts, body: Bytes, connection: &Connection)
@@ -240,7 +240,7 @@ async fn answer<S: HttpService>(
     is_http2: bool,
 ) -> Result<Response<ReplyBody>, h2::Error> {
     let (head, body) = request.into_parts();
-    let reply = if service.kills_before_reading(&head) {
+    let reply = if service.kills_before_reading(&head, &connection) {
         Reply::Kill
     } else {
         match read_body(body).await {

@@ -12,6 +12,7 @@ use crate::{
         server::Connection,
     },
     oauth::IssuedToken,
+    script::Asked,
     simulator::Shared,
     wns::{Wns, WnsOptions},
 };
@@ -54,7 +55,10 @@ pub(crate) async fn token(
         let body = json!({ "error": error, "error_description": description });
         return Reply::json(StatusCode::BAD_REQUEST, &body);
     }
-    let behaviour = tokens.script.decide("").unwrap_or_else(Behaviour::accept);
+    let behaviour = tokens
+        .script
+        .decide(Asked::default())
+        .unwrap_or_else(Behaviour::accept);
     if behaviour.delay_ms > 0 {
         tokio::time::sleep(behaviour.delay()).await;
     }

@@ -12,6 +12,7 @@ use crate::{
         http::{HttpService, Reply, Usual, carry_out},
         server::Connection,
     },
+    script::Asked,
     simulator::Shared,
     sync::lock,
     wns::{Wns, WnsDelivery, oauth, rules, verdict},
@@ -23,11 +24,12 @@ pub(crate) struct WnsService {
 }
 
 impl HttpService for WnsService {
-    fn kills_before_reading(&self, head: &Parts) -> bool {
-        match oauth::dialect(head.uri.path()) {
-            Some(_) => self.shared.provider.tokens.script.kills_before_reading(None),
-            None => self.shared.script.kills_before_reading(Some(channel(head))),
+    fn kills_before_reading(&self, head: &Parts, connection: &Connection) -> bool {
+        if oauth::dialect(head.uri.path()).is_some() {
+            let script = &self.shared.provider.tokens.script;
+            return script.kills_before_reading(Asked::default());
         }
+        self.shared.script.kills_before_reading(asked(head, connection))
     }
 
     async fn handle(&self, head: Parts, body: Bytes, connection: &Connection) -> Reply {
@@ -39,10 +41,8 @@ impl HttpService for WnsService {
             Err(refusal) => refusal,
             Ok(()) => {
                 let channel = channel(&head);
-                self.shared
-                    .script
-                    .decide(channel)
-                    .unwrap_or_else(|| self.default(channel))
+                let behaviour = self.shared.script.decide(asked(&head, connection));
+                behaviour.unwrap_or_else(|| self.default(channel))
             }
         };
         let usual = usual(&behaviour);
@@ -86,6 +86,13 @@ fn channel(head: &Parts) -> &str {
         .split('&')
         .find_map(|pair| pair.strip_prefix("token="))
         .unwrap_or_default()
+}
+
+fn asked<'a>(head: &'a Parts, connection: &Connection) -> Asked<'a> {
+    Asked {
+        device: Some(channel(head)),
+        connection: Some(connection.number),
+    }
 }
 
 fn read(head: &Parts, body: &[u8], order: u64, connection: u64) -> WnsDelivery {

@@ -33,6 +33,8 @@ const UNTAKEN_TRIES: u32 = 6;
 const UNTAKEN_PAUSE: Duration = Duration::from_millis(50);
 /// Pause before the one repeat after a 500 or 503.
 const STUMBLE_PAUSE: Duration = Duration::from_millis(200);
+/// Silence that says something of the connection: five times a usual answer. A push that has less time left says nothing.
+const TELLING_SILENCE: Duration = Duration::from_millis(500);
 /// Earliest useful retry when all streams stay taken.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -211,6 +213,7 @@ async fn attempt(
         Err(none) => return Some(Try::NoLease(none)),
     };
     let connection = lease.link().id();
+    let tried_at = clock.now().mono;
     let Ok(exchange) = lease
         .link()
         .submit(request, || credentials.tokens.authorization(clock.now().unix))
@@ -230,14 +233,30 @@ async fn attempt(
             }
             let body = body.as_deref().ok();
             let answer = Answer::new(head.status(), head.headers(), body, now.unix);
-            judge(inner, &lease, answer, began)
+            judge(inner, &lease, answer, (began, tried_at))
         }
-        Err(end) => Try::NoAnswer { end, connection },
+        Err(end) => {
+            if says_something_of_the_connection(end, clock.now().mono.saturating_sub(tried_at)) {
+                lease.missed(tried_at);
+            }
+            Try::NoAnswer { end, connection }
+        }
     })
 }
 
-fn judge(inner: &Inner, lease: &Lease, answer: Answer, began: UnixMillis) -> Try {
-    lease.answered();
+/// Whether a try that ended so tells of a connection that is open but of no use. Lost and silent ones end by themselves.
+fn says_something_of_the_connection(end: NoAnswer, lasted: Duration) -> bool {
+    match end {
+        NoAnswer::NotTaken | NoAnswer::Reset => true,
+        NoAnswer::TimedOut => lasted >= TELLING_SILENCE,
+        NoAnswer::Lost | NoAnswer::Silent => false,
+    }
+}
+
+/// `began` and `tried_at`: the push, and this try of it.
+fn judge(inner: &Inner, lease: &Lease, answer: Answer, (began, tried_at): (UnixMillis, Duration)) -> Try {
+    let now = inner.base.clock.now();
+    lease.answered(!answer.status.is_server_error(), tried_at, now.mono);
     let (provider, reason) = (inner.base.name, answer.label());
     counter!("relay_apns_answers_total", "provider" => provider, "reason" => reason).increment(1);
     let refusal = Refusal {
@@ -245,9 +264,9 @@ fn judge(inner: &Inner, lease: &Lease, answer: Answer, began: UnixMillis) -> Try
         reason,
         advice: advice(answer.reason),
     };
-    let judgement = answer.judge(began, inner.base.clock.now().unix);
+    let judgement = answer.judge(began, now.unix);
     if judgement.again == Again::OnAnotherConnection {
-        lease.replace_connection();
+        lease.condemn_connection();
     }
     Try::Answered {
         refusal: refuses_the_relay(&judgement.outcome).then_some(refusal),

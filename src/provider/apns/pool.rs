@@ -1,7 +1,9 @@
 //! The few connections of one environment under one set of credentials.
 //!
 //! Each push asks for a [`Lease`]: one stream of one connection. Where none is free it waits in line; where
-//! connections may be added, one is dialled on the provider's runtime. [`Slots`] decides, this carries out.
+//! connections may be added, one is dialled on the provider's runtime. [`Slots`] decides, this carries out. A push that
+//! a connection has failed, and any while all are worn, asks for a sound one and has a line of its own until the dial for
+//! it has ended.
 //!
 //! ```text
 //! lease -> Slots::take, or wait -> dial task (back-off, open) -> driver task (limits, GOAWAY, end) -> next in line
@@ -21,7 +23,7 @@ use std::{
 
 use tokio::{sync::oneshot, time::timeout};
 
-use self::tasks::{OpenConnection, dial_until_open, drive, log_goaway};
+use self::tasks::{OpenConnection, dial_until_open, drive, log_goaway, log_replaced};
 pub(super) use self::{
     base::Base,
     lease::{Lease, NoLease},
@@ -46,8 +48,9 @@ struct State {
     slots: Slots,
     links: HashMap<u64, Arc<Link>>,
     waiting: VecDeque<oneshot::Sender<Lease>>,
+    /// For a sound connection, each with the one that it has tried.
+    wary: VecDeque<(Option<u64>, oneshot::Sender<Lease>)>,
     retired: bool,
-    next_replacement: Duration,
 }
 
 impl Pool {
@@ -56,8 +59,8 @@ impl Pool {
             slots: Slots::new(base.bounds),
             links: HashMap::new(),
             waiting: VecDeque::new(),
+            wary: VecDeque::new(),
             retired: false,
-            next_replacement: Duration::ZERO,
         };
         Arc::new(Self {
             base,
@@ -65,7 +68,8 @@ impl Pool {
         })
     }
 
-    /// A stream within `left`, rather not of `avoid`.
+    /// A stream within `left`, rather not of `avoid` or of a worn connection: for another one it waits half that time
+    /// at most.
     pub(super) async fn lease(
         self: &Arc<Self>,
         left: Duration,
@@ -74,6 +78,18 @@ impl Pool {
         if left.is_zero() {
             return Err(NoLease::Full);
         }
+        if avoid.is_none() && !self.lock().slots.any_missed() {
+            return self.lease_any(left, None).await;
+        }
+        self.replace_worn();
+        let until = self.base.clock.now().mono.saturating_add(left);
+        if let Some(lease) = self.lease_sound(left / 2, avoid).await {
+            return Ok(lease);
+        }
+        self.lease_any(self.base.clock.now().until(until), avoid).await
+    }
+
+    async fn lease_any(self: &Arc<Self>, left: Duration, avoid: Option<u64>) -> Result<Lease, NoLease> {
         let receiver = match self.take_or_wait(avoid)? {
             Turn::Now(lease) => return Ok(lease),
             Turn::Later(receiver) => receiver,
@@ -87,17 +103,57 @@ impl Pool {
         }
     }
 
+    /// A stream of a sound connection that is not `avoid`, of one to be dialled if need be.
+    async fn lease_sound(self: &Arc<Self>, within: Duration, avoid: Option<u64>) -> Option<Lease> {
+        let now = self.base.clock.now().mono;
+        let receiver = {
+            let mut state = self.lock();
+            if let Some(link) = state.take_sound(avoid) {
+                return Some(self.of(link));
+            }
+            if state.retired || !state.slots.may_open(now) || state.is_line_full() {
+                return None;
+            }
+            let (sender, receiver) = oneshot::channel();
+            state.wary.push_back((avoid, sender));
+            receiver
+        };
+        self.settle();
+        timeout(within, receiver).await.ok()?.ok()
+    }
+
+    /// Replaces a connection that is open but of no use, if there is one and it is time. Before a stream is taken too:
+    /// so a breaker's probe, after a second at least, finds out about the provider and not about that connection.
+    fn replace_worn(self: &Arc<Self>) {
+        let worn = {
+            let now = self.base.clock.now().mono;
+            self.lock().slots.replace_one(now)
+        };
+        if let Some(id) = worn {
+            log_replaced(self.base.name, id);
+            self.take_out(id);
+        }
+    }
+
+    fn of(self: &Arc<Self>, link: Arc<Link>) -> Lease {
+        Lease {
+            pool: self.clone(),
+            link,
+        }
+    }
+
     /// Takes all connections out of use and sends those in line away.
     pub(super) fn retire(&self) {
-        let (links, waiting) = {
+        let (links, waiting, wary) = {
             let mut state = self.lock();
             state.retired = true;
             (
                 std::mem::take(&mut state.links),
                 std::mem::take(&mut state.waiting),
+                std::mem::take(&mut state.wary),
             )
         };
-        drop(waiting);
+        drop((waiting, wary));
         links.values().for_each(|link| link.retire());
     }
 
@@ -110,15 +166,9 @@ impl Pool {
         if state.waiting.is_empty()
             && let Some(link) = state.take(avoid)
         {
-            return Ok(Turn::Now(Lease {
-                pool: self.clone(),
-                link,
-            }));
+            return Ok(Turn::Now(self.of(link)));
         }
-        if state.waiting.len() >= WAITING {
-            state.waiting.retain(|waiter| !waiter.is_closed());
-        }
-        if state.waiting.len() >= WAITING {
+        if state.is_line_full() {
             return Err(NoLease::Full);
         }
         let (sender, receiver) = oneshot::channel();
@@ -132,16 +182,9 @@ impl Pool {
         let mut granted = Vec::new();
         let mut state = self.lock();
         while let Some((waiter, link)) = state.next_in_line() {
-            granted.push((
-                waiter,
-                Lease {
-                    pool: self.clone(),
-                    link,
-                },
-            ));
+            granted.push((waiter, self.of(link)));
         }
-        let waiting = state.waiting.len();
-        let dial = !state.retired && state.slots.start_dial(waiting);
+        let dial = state.start_dial();
         if !state.retired {
             let capacity = state.slots.capacity();
             self.base
@@ -182,6 +225,17 @@ impl Pool {
         self.settle();
     }
 
+    /// Those who hoped for a sound connection take what there is.
+    fn dial_failed(&self) {
+        let (now, jitter) = (self.base.clock.now().mono, self.base.jitter());
+        let wary = {
+            let mut state = self.lock();
+            state.slots.dial_failed(now, jitter);
+            std::mem::take(&mut state.wary)
+        };
+        drop(wary);
+    }
+
     fn take_out(self: &Arc<Self>, id: u64) {
         let now = self.base.clock.now().mono;
         let jitter = self.base.jitter();
@@ -212,7 +266,11 @@ impl Pool {
     /// Whether the dial under way is still of use; when not, it is over.
     fn still_wanted(&self) -> bool {
         let mut state = self.lock();
-        let wanted = !state.retired && state.waiting.iter().any(|waiter| !waiter.is_closed());
+        let mut waiting = state
+            .waiting
+            .iter()
+            .chain(state.wary.iter().map(|(_, waiter)| waiter));
+        let wanted = !state.retired && waiting.any(|waiter| !waiter.is_closed());
         if !wanted {
             state.slots.dial_dropped();
         }
@@ -241,8 +299,26 @@ impl State {
         self.links.get(&id).cloned()
     }
 
+    fn take_sound(&mut self, avoid: Option<u64>) -> Option<Arc<Link>> {
+        let id = self.slots.take_sound(avoid)?;
+        self.links.get(&id).cloned()
+    }
+
+    fn start_dial(&mut self) -> bool {
+        let wary = self.wary.front().map(|(avoid, _)| *avoid);
+        !self.retired
+            && (self.slots.start_dial(self.waiting.len())
+                || wary.is_some_and(|avoid| self.slots.start_dial_beside(avoid)))
+    }
+
+    /// Those who were failed by a connection first: they have waited for a turn before.
     fn next_in_line(&mut self) -> Option<(oneshot::Sender<Lease>, Arc<Link>)> {
         self.forget_closed_in_front();
+        if let Some((avoid, _)) = self.wary.front()
+            && let Some(link) = self.take_sound(*avoid)
+        {
+            return Some((self.wary.pop_front()?.1, link));
+        }
         self.waiting.front()?;
         let link = self.take(None)?;
         Some((self.waiting.pop_front()?, link))
@@ -252,5 +328,16 @@ impl State {
         while self.waiting.front().is_some_and(oneshot::Sender::is_closed) {
             self.waiting.pop_front();
         }
+        while self.wary.front().is_some_and(|(_, waiter)| waiter.is_closed()) {
+            self.wary.pop_front();
+        }
+    }
+
+    fn is_line_full(&mut self) -> bool {
+        if self.waiting.len() + self.wary.len() >= WAITING {
+            self.waiting.retain(|waiter| !waiter.is_closed());
+            self.wary.retain(|(_, waiter)| !waiter.is_closed());
+        }
+        self.waiting.len() + self.wary.len() >= WAITING
     }
 }

@@ -5,3 +5,4 @@ mod kit;
 mod outages;
 mod outcomes;
 mod tokens;
+mod useless;

@@ -79,6 +79,11 @@ pub(super) const PROVIDERS: &[Metric] = &[
         "Connections to APNs that ended; silent: a ping went unanswered",
     ),
     counter(
+        "relay_apns_connections_replaced_total",
+        &[APNS],
+        "Connections to APNs that were open but gave no good answer, and were replaced",
+    ),
+    counter(
         "relay_apns_goaways_total",
         &[APNS, REASON],
         "GOAWAYs of APNs by its own reason",

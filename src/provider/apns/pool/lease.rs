@@ -5,9 +5,6 @@ use std::{sync::Arc, time::Duration};
 use super::Pool;
 use crate::provider::apns::connection::Link;
 
-/// Connections that answer but are of no use are replaced this often at most.
-const REPLACE_EVERY: Duration = Duration::from_secs(1);
-
 /// No stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::provider::apns) enum NoLease {
@@ -30,30 +27,33 @@ impl Lease {
         &self.link
     }
 
-    /// The peer answered.
-    pub(in crate::provider::apns) fn answered(&self) {
-        self.pool.lock().slots.answered(self.link.id());
+    /// The peer answered a try that began then, well or with a fault of its own.
+    pub(in crate::provider::apns) fn answered(&self, is_well: bool, began: Duration, now: Duration) {
+        let id = self.link.id();
+        let mut state = self.pool.lock();
+        state.slots.answered(id);
+        if is_well {
+            return state.slots.answered_well(id, now);
+        }
+        drop(state);
+        self.missed(began);
+    }
+
+    /// The try that began then had no good answer. Too many in a row, and the connection is replaced.
+    pub(in crate::provider::apns) fn missed(&self, began: Duration) {
+        self.pool.lock().slots.missed(self.link.id(), began);
+        self.pool.replace_worn();
+    }
+
+    /// The peer said that this connection is of no more use.
+    pub(in crate::provider::apns) fn condemn_connection(&self) {
+        self.pool.lock().slots.condemn(self.link.id());
+        self.pool.replace_worn();
     }
 
     /// Takes this connection out of use; what is under way on it may end.
     pub(in crate::provider::apns) fn retire_connection(&self) {
         self.pool.take_out(self.link.id());
-    }
-
-    /// The same for a connection that answers but is of no use, which must not cost one handshake per push.
-    pub(in crate::provider::apns) fn replace_connection(&self) {
-        let now = self.pool.base.clock.now().mono;
-        let due = {
-            let mut state = self.pool.lock();
-            let due = now >= state.next_replacement;
-            if due {
-                state.next_replacement = now + REPLACE_EVERY;
-            }
-            due
-        };
-        if due {
-            self.retire_connection();
-        }
     }
 }
 

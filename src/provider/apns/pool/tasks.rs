@@ -31,9 +31,7 @@ pub(super) async fn dial_until_open(pool: Weak<Pool>, base: Arc<Base>) {
             Err(error) => {
                 counter!("relay_apns_dial_failures_total", "provider" => base.name).increment(1);
                 tracing::warn!(provider = base.name, %error, "connecting to the provider failed");
-                pool.lock()
-                    .slots
-                    .dial_failed(base.clock.now().mono, base.jitter());
+                pool.dial_failed();
             }
         }
     }
@@ -92,5 +90,15 @@ pub(super) fn log_goaway(provider: &'static str, connection: u64, reason: ApnsRe
         connection,
         reason = reason.as_str(),
         "provider said goaway"
+    );
+}
+
+/// Once per connection, and no more than one in a second.
+pub(super) fn log_replaced(provider: &'static str, connection: u64) {
+    counter!("relay_apns_connections_replaced_total", "provider" => provider).increment(1);
+    tracing::warn!(
+        provider,
+        connection,
+        "a provider connection is open but gives no good answer, so it is replaced"
     );
 }

@@ -124,6 +124,190 @@ fn a_peer_that_accepts_and_closes_without_an_answer_is_backed_off() {
     assert_eq!(slots.next_dial(), Duration::from_millis(5100));
 }
 
+const NOW: Duration = Duration::from_secs(100);
+
+fn at(milliseconds: u64) -> Duration {
+    NOW + Duration::from_millis(milliseconds)
+}
+
+#[test]
+fn three_tries_in_a_row_without_a_good_answer_make_a_connection_due() {
+    let mut slots = Slots::new(BOUNDS);
+    open(&mut slots, 1, 10);
+    for number in 0..3 {
+        assert_eq!(slots.replace_one(at(number)), None, "{number} in a row");
+        slots.missed(1, at(number));
+    }
+    assert_eq!(slots.replace_one(at(3)), Some(1));
+}
+
+#[test]
+fn a_good_answer_ends_a_row_and_tries_from_before_it_begin_none() {
+    let mut slots = Slots::new(BOUNDS);
+    open(&mut slots, 1, 10);
+    (0..3).for_each(|number| slots.missed(1, at(number)));
+    slots.answered_well(1, at(10));
+    (0..9).for_each(|number| slots.missed(1, at(number)));
+    assert!(!slots.any_missed());
+    assert_eq!(slots.replace_one(at(60_000)), None);
+}
+
+#[test]
+fn an_answer_that_is_a_fault_proves_the_peer_and_ends_no_row() {
+    let mut slots = Slots::new(BOUNDS);
+    slots.opened(1);
+    for number in 0..3 {
+        slots.answered(1);
+        slots.missed(1, at(number));
+    }
+    assert!(slots.reached());
+    assert_eq!(slots.replace_one(at(3)), Some(1));
+}
+
+#[test]
+fn a_short_row_is_enough_when_nothing_good_has_come_for_long() {
+    let mut slots = Slots::new(BOUNDS);
+    open(&mut slots, 1, 10);
+    slots.missed(1, at(0));
+    assert_eq!(slots.replace_one(at(4_999)), None);
+    assert_eq!(slots.replace_one(at(5_000)), Some(1));
+}
+
+#[test]
+fn no_more_than_one_connection_is_replaced_in_a_second_and_condemned_ones_wait_as_well() {
+    let mut slots = Slots::new(BOUNDS);
+    for id in 1..=3 {
+        open(&mut slots, id, 10);
+        slots.condemn(id);
+    }
+    let mut replaced = Vec::new();
+    for millisecond in 0..2_000 {
+        let Some(id) = slots.replace_one(at(millisecond)) else {
+            continue;
+        };
+        slots.out(id, at(millisecond), 0);
+        replaced.push(millisecond);
+    }
+    assert_eq!(replaced, [0, 1_000]);
+}
+
+#[test]
+fn a_push_that_finds_no_sound_connection_gets_one_dialled_up_to_the_bound() {
+    let mut slots = Slots::new(BOUNDS);
+    open(&mut slots, 1, 10);
+    assert_eq!(slots.take_sound(Some(1)), None);
+    assert!(!slots.start_dial(0), "nobody waits for just any stream");
+    assert!(slots.may_open(NOW) && slots.start_dial_beside(Some(1)));
+    assert!(!slots.start_dial_beside(Some(1)), "one at a time");
+    open(&mut slots, 2, 10);
+    assert_eq!(slots.take_sound(Some(1)), Some(2));
+    assert!(!slots.start_dial_beside(Some(1)), "there is one with room");
+    slots.condemn(2);
+    assert_eq!((slots.take_sound(Some(1)), slots.take(Some(1))), (None, Some(1)));
+    assert!(slots.start_dial_beside(Some(1)), "the other is worn");
+    open(&mut slots, 3, 10);
+    assert!(slots.take_sound(Some(1)).is_some());
+    slots.condemn(3);
+    assert!(slots.start_dial_beside(Some(1)));
+    open(&mut slots, 4, 10);
+    slots.condemn(4);
+    assert!(
+        !slots.may_open(NOW) && !slots.start_dial_beside(Some(1)),
+        "four are enough"
+    );
+}
+
+#[test]
+fn nobody_hopes_for_another_connection_while_dials_fail() {
+    let mut slots = Slots::new(BOUNDS);
+    open(&mut slots, 1, 10);
+    assert!(slots.start_dial_beside(Some(1)));
+    slots.dial_failed(NOW, 255);
+    assert!(!slots.may_open(at(99)));
+    assert!(slots.may_open(at(100)));
+}
+
+/// Pushes one after the other, as the pool sends them; each connection is either well or of no use.
+struct Row {
+    slots: Slots,
+    now: Duration,
+    dials: u64,
+    lost: u32,
+}
+
+impl Row {
+    fn new() -> Self {
+        Self {
+            slots: Slots::new(BOUNDS),
+            now: NOW,
+            dials: 0,
+            lost: 0,
+        }
+    }
+
+    fn push(&mut self, gap: u64, is_well: impl Fn(u64) -> bool) {
+        self.now += Duration::from_millis(gap);
+        self.replace();
+        let id = self
+            .slots
+            .take_sound(None)
+            .or_else(|| self.dial())
+            .or_else(|| self.slots.take(None))
+            .unwrap();
+        self.slots.answered(id);
+        if is_well(id) {
+            self.slots.answered_well(id, self.now);
+        } else {
+            self.slots.missed(id, self.now);
+            self.lost += 1;
+        }
+        self.replace();
+        self.slots.give_back(id);
+    }
+
+    fn replace(&mut self) {
+        if let Some(id) = self.slots.replace_one(self.now) {
+            self.slots.out(id, self.now, 0);
+        }
+    }
+
+    fn dial(&mut self) -> Option<u64> {
+        let starts = self.slots.may_open(self.now) && self.slots.start_dial_beside(None);
+        starts.then(|| {
+            self.dials += 1;
+            open(&mut self.slots, self.dials, 10);
+        })?;
+        self.slots.take_sound(None)
+    }
+}
+
+proptest! {
+    #[test]
+    fn connections_of_no_use_cost_three_pushes_each_whenever_the_pushes_come(
+        useless in 1_u64..=4,
+        gaps in prop::collection::vec(0_u64..2_000, 50..100),
+    ) {
+        let mut row = Row::new();
+        for gap in gaps {
+            row.push(gap, |id| id > useless);
+        }
+        prop_assert!(row.lost <= u32::try_from(useless).unwrap() * ROW, "{}", row.lost);
+        prop_assert!(row.dials > useless, "another one was dialled");
+    }
+
+    #[test]
+    fn a_provider_that_is_down_behind_every_connection_costs_no_more_dials_than_the_bound(
+        pushes in prop::collection::vec((0_u64..300, prop::bool::weighted(0.2)), 1..300),
+    ) {
+        let mut row = Row::new();
+        for (gap, is_well) in pushes {
+            row.push(gap, |_| is_well);
+            let seconds = (row.now - NOW).as_secs();
+            prop_assert!(row.dials <= BOUNDS.connections as u64 + 1 + seconds, "{} in {seconds} s", row.dials);
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Take,
