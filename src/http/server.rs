@@ -19,9 +19,10 @@ use actix_service::{
     map_config,
 };
 use actix_web::{
-    App,
-    dev::{AppConfig, ServiceRequest},
-    middleware::from_fn,
+    App, Error,
+    body::BoxBody,
+    dev::{AppConfig, ServiceRequest, ServiceResponse},
+    middleware::{Next, from_fn},
     web,
     web::ServiceConfig,
 };
@@ -89,19 +90,11 @@ pub(crate) fn bind(
         let app = App::new()
             .configure(configure.clone())
             .default_service(web::to(no_route))
-            .wrap(from_fn(move |request: ServiceRequest, next| {
-                let served = request.request().conn_data::<Watch>().map(Watch::serve);
-                if let Some(peers) = &neighbours {
-                    peers.notice(&request);
-                }
-                let answer = context::observe(observer.clone(), request, next);
-                async move {
-                    let _served = served;
-                    answer.await
-                }
+            .wrap(from_fn(move |request, next| {
+                frame(observer.clone(), neighbours.clone(), request, next)
             }))
             .into_factory()
-            .map_err(|error: actix_web::Error| error.error_response());
+            .map_err(|error: Error| error.error_response());
         let service = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stops = stops.clone();
@@ -137,6 +130,20 @@ pub(crate) fn bind(
         .listen("http", listener, factory)?
         .run();
     Ok(Bound { server, address })
+}
+
+/// What is around every request. Its connection is not idle meanwhile.
+async fn frame(
+    observer: Observer,
+    neighbours: Option<Arc<Peers>>,
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let _served = request.request().conn_data::<Watch>().map(Watch::serve);
+    if let Some(peers) = neighbours {
+        peers.notice(&request);
+    }
+    context::observe(observer, request, next).await
 }
 
 fn listen(address: SocketAddr, backlog: u32) -> io::Result<std::net::TcpListener> {

@@ -13,6 +13,10 @@
     clippy::disallowed_methods,
     reason = "helpers of tests fail by panicking, and real sockets need the real time"
 )]
+#![allow(
+    clippy::too_many_lines,
+    reason = "a story is read from its beginning to its end, and a table by rows"
+)]
 
 mod batch;
 mod browser;

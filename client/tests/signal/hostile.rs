@@ -27,6 +27,7 @@ fn edited(sealed: &Opaque) -> Opaque {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 async fn a_hostile_relay_can_drop_and_delay_and_nothing_else() {
     let server = Server::start().await;
     let options = Options::new(Trust::system().unwrap());

@@ -49,6 +49,7 @@ fn client_frames() -> Vec<(ClientFrame, Value)> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn server_frames() -> Vec<(ServerFrame, Value)> {
     let peer = PeerPresence {
         state: PeerState::Online,
