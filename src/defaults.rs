@@ -76,6 +76,14 @@ pub const SIGNAL_FRAME_BYTES_MAX: usize = 1024 * 1024;
 pub const MAILBOX_MESSAGES_MAX: u32 = 65_536;
 /// The news of a page load waits in a mailbox whether or not there is room.
 pub const LOADS_PER_MINUTE_MAX: u32 = 600;
+/// What the operator sets for one instance: far above what one node can send.
+pub const INSTANCE_PER_MINUTE_MAX: u32 = 10_000_000;
+/// Longest suspension with an end: ten years. Else it has none.
+pub const SUSPENSION_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+/// Longest reason of a suspension: a line.
+pub const SUSPENSION_REASON_CHARS: usize = 200;
+/// Longest life of an invite, a year: longer, and nobody remembers who holds it.
+pub const INVITE_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Most threads of one kind: beyond it the number is a typing error.
 pub const THREADS_MAX: usize = 1024;
 /// Longest alert title, in characters: it takes room from every payload.

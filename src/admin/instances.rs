@@ -14,16 +14,10 @@ use sovereign_relay_protocol::{error::ErrorCode, id::InstanceId, limits};
 use super::{Admin, parse};
 use crate::{
     auth::InstanceView,
+    defaults::{INSTANCE_PER_MINUTE_MAX, SUSPENSION_MAX, SUSPENSION_REASON_CHARS},
     http::{context::RequestNotes, error::ApiError},
     store::RECORDS_PAGE,
 };
-
-/// Longest reason of a suspension: a line.
-const REASON_CHARS: usize = 200;
-/// Longest suspension with an end: ten years. Without `seconds` it has none.
-const SUSPENSION_SECONDS: u64 = 10 * 366 * 24 * 3600;
-/// Highest limit: far above what one node can send.
-const PER_MINUTE: u32 = 10_000_000;
 
 const EXPECTED_SUSPENSION: &str =
     "send {\"reason\": 1 to 200 characters, \"seconds\": 1 to 316224000 (absent: until resumed)}";
@@ -148,7 +142,7 @@ pub(super) async fn limit(
     let instance = parse_id(&request, &id)?;
     let body = admin.body(&request, payload, limits::BODY_BYTES).await?;
     let WantedLimit { per_minute } = parse(&body, EXPECTED_LIMIT)?;
-    if per_minute.is_some_and(|limit| !(1..=PER_MINUTE).contains(&limit)) {
+    if per_minute.is_some_and(|limit| !(1..=INSTANCE_PER_MINUTE_MAX).contains(&limit)) {
         return Err(ApiError::invalid(EXPECTED_LIMIT));
     }
     admin.services.authority.set_limit(instance, per_minute).await?;
@@ -176,11 +170,11 @@ fn parse_id(request: &HttpRequest, id: &str) -> Result<InstanceId, ApiError> {
 }
 
 fn suspension(wanted: WantedSuspension, admin: &Admin) -> Result<Suspension, ApiError> {
-    let said = (1..=REASON_CHARS).contains(&wanted.reason.chars().count())
+    let said = (1..=SUSPENSION_REASON_CHARS).contains(&wanted.reason.chars().count())
         && !wanted.reason.chars().any(char::is_control);
     let ends = wanted
         .seconds
-        .is_none_or(|seconds| (1..=SUSPENSION_SECONDS).contains(&seconds));
+        .is_none_or(|seconds| (1..=SUSPENSION_MAX.as_secs()).contains(&seconds));
     if !said || !ends {
         return Err(ApiError::invalid(EXPECTED_SUSPENSION));
     }

@@ -10,10 +10,8 @@ use serde::{Deserialize, Serialize};
 use sovereign_relay_protocol::{limits, time::UnixMillis};
 
 use super::{Admin, parse};
-use crate::{auth::InviteView, http::error::ApiError};
+use crate::{auth::InviteView, defaults::INVITE_MAX, http::error::ApiError};
 
-/// A year: longer, and nobody remembers who holds it.
-const LONGEST_SECONDS: u64 = 366 * 24 * 3600;
 const EXPECTED: &str = "send {\"ttlSeconds\": 1 to 31622400}";
 
 #[derive(Deserialize)]
@@ -27,6 +25,8 @@ struct Wanted {
 struct Created<'a> {
     invite: &'a str,
     expires_at: UnixMillis,
+    /// Who may enroll here: but for `invite`, nobody needs it.
+    enrollment: &'static str,
 }
 
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ pub(super) async fn create(
     let services = &admin.services;
     let body = admin.body(&request, payload, limits::BODY_BYTES).await?;
     let Wanted { ttl_seconds } = parse(&body, EXPECTED)?;
-    if !(1..=LONGEST_SECONDS).contains(&ttl_seconds) {
+    if !(1..=INVITE_MAX.as_secs()).contains(&ttl_seconds) {
         return Err(ApiError::invalid(EXPECTED));
     }
     let (invite, view) = services
@@ -52,6 +52,7 @@ pub(super) async fn create(
     Ok(HttpResponse::Ok().json(Created {
         invite: invite.expose(),
         expires_at: view.expires_at,
+        enrollment: services.authority.mode().as_str(),
     }))
 }
 

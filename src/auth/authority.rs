@@ -104,6 +104,11 @@ impl Authority {
         })
     }
 
+    /// Who may enroll.
+    pub fn mode(&self) -> EnrollmentMode {
+        self.mode
+    }
+
     /// Verifies a key, without I/O.
     pub fn verify(&self, key: &Redacted, now: Now) -> Result<Caller, KeyError> {
         let caller = self.signed(key)?;

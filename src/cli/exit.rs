@@ -96,7 +96,14 @@ impl fmt::Display for CommandError {
 
 impl From<ConfigError> for CommandError {
     fn from(error: ConfigError) -> Self {
-        Self::failed(error)
+        Self {
+            exit: if error.is_usage() {
+                Exit::Usage
+            } else {
+                Exit::Failed
+            },
+            message: error.to_string(),
+        }
     }
 }
 

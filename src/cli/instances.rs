@@ -7,7 +7,12 @@ use serde::{Deserialize, Serialize};
 use sovereign_relay_protocol::{id::InstanceId, time::UnixMillis};
 
 use super::{AdminFlags, admin_api::AdminApi, exit::CommandError, output, report};
-use crate::{auth::InstanceView, config::duration_flag, store::RECORDS_PAGE};
+use crate::{
+    auth::InstanceView,
+    config::duration_flag,
+    defaults::{INSTANCE_PER_MINUTE_MAX, SUSPENSION_MAX, SUSPENSION_REASON_CHARS},
+    store::RECORDS_PAGE,
+};
 
 /// `instances`.
 #[derive(Subcommand, Debug)]
@@ -16,7 +21,7 @@ pub(crate) enum Command {
     List(List),
     /// One instance
     Show(One),
-    /// Refuse an instance's pushes (403) for a while, or until it is resumed
+    /// Refuse an instance's pushes and new sessions (403) for a while, or until it is resumed
     Suspend(Suspend),
     /// End a suspension
     Resume(One),
@@ -28,7 +33,7 @@ pub(crate) enum Command {
     Limit(Limit),
     /// Say whether peers in an instance's signaling sessions get TURN credentials
     ///
-    /// Without a word, RELAY_TURN_FOR decides. `deny` holds whatever it says.
+    /// With `default`, as at the start, RELAY_TURN_FOR decides. `deny` holds whatever it says.
     Turn(Turn),
 }
 
@@ -61,10 +66,10 @@ pub(crate) struct Suspend {
     #[command(flatten)]
     one: One,
     /// Why, for you and your colleagues; it is stored
-    #[arg(long)]
+    #[arg(long, value_parser = parse_reason)]
     reason: String,
     /// How long: 30m, 24h, 7d; without it, until resumed
-    #[arg(long = "for", value_name = "TIME", value_parser = duration_flag)]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration_flag(SUSPENSION_MAX))]
     length: Option<Duration>,
 }
 
@@ -81,7 +86,7 @@ pub(crate) struct Limit {
 /// `instances turn`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Turn {
-    /// The word
+    /// Whether they do
     #[arg(value_enum)]
     word: Word,
     #[command(flatten)]
@@ -153,7 +158,7 @@ pub(crate) async fn run(command: Command) -> Result<(), CommandError> {
         }
         Command::Suspend(args) => suspend(args).await,
         Command::Resume(one) => change(&one, "resume", &Nothing {}).await,
-        Command::Revoke(one) => change(&one, "revoke", &Nothing {}).await,
+        Command::Revoke(one) => revoke(&one).await,
         Command::Limit(args) => {
             change(
                 &args.one,
@@ -199,6 +204,7 @@ async fn suspend(args: Suspend) -> Result<(), CommandError> {
     };
     let view = send_change(&args.one, "suspend", &body).await?;
     print(&view, args.one.json)?;
+    report::doubt(&view).iter().for_each(|doubt| output::tell(doubt));
     if let Some(letter) = report::letter(&view) {
         output::tell(&letter);
     }
@@ -207,7 +213,19 @@ async fn suspend(args: Suspend) -> Result<(), CommandError> {
 
 async fn change(one: &One, verb: &str, body: &impl Serialize) -> Result<(), CommandError> {
     let view = send_change(one, verb, body).await?;
-    print(&view, one.json)
+    print(&view, one.json)?;
+    report::doubt(&view).iter().for_each(|doubt| output::tell(doubt));
+    Ok(())
+}
+
+/// That the instance has ended is what was asked for.
+async fn revoke(one: &One) -> Result<(), CommandError> {
+    let view = send_change(one, "revoke", &Nothing {}).await?;
+    print(&view, one.json)?;
+    report::no_record(&view)
+        .iter()
+        .for_each(|doubt| output::tell(doubt));
+    Ok(())
 }
 
 async fn send_change(one: &One, verb: &str, body: &impl Serialize) -> Result<InstanceView, CommandError> {
@@ -232,10 +250,18 @@ fn parse_limit(text: &str) -> Result<PerMinute, String> {
     if text == "default" {
         return Ok(PerMinute(None));
     }
-    let number = text.parse().ok().filter(|number| *number > 0);
+    let number = text.parse().ok();
     number
+        .filter(|number| (1..=INSTANCE_PER_MINUTE_MAX).contains(number))
         .map(|number| PerMinute(Some(number)))
-        .ok_or_else(|| "a number of pushes, or `default`".to_owned())
+        .ok_or_else(|| format!("a number of pushes, 1 to {INSTANCE_PER_MINUTE_MAX}, or `default`"))
+}
+
+fn parse_reason(text: &str) -> Result<String, String> {
+    let fits = (1..=SUSPENSION_REASON_CHARS).contains(&text.chars().count());
+    (fits && !text.chars().any(char::is_control))
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("a line of 1 to {SUSPENSION_REASON_CHARS} characters"))
 }
 
 /// A time for people, or a dash.

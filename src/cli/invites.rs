@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sovereign_relay_protocol::time::UnixMillis;
 
 use super::{AdminFlags, admin_api::AdminApi, exit::CommandError, output};
-use crate::{auth::InviteView, config::duration_flag};
+use crate::{auth::InviteView, config::duration_flag, defaults::INVITE_MAX};
 
 /// `invite`.
 #[derive(Subcommand, Debug)]
@@ -22,7 +22,7 @@ pub(crate) enum Command {
 #[derive(clap::Args, Debug)]
 pub(crate) struct Create {
     /// How long it can be used: 30m, 24h, 7d
-    #[arg(long, default_value = "7d", value_parser = duration_flag)]
+    #[arg(long, default_value = "7d", value_parser = duration_flag(INVITE_MAX))]
     ttl: Duration,
     /// Print JSON
     #[arg(long)]
@@ -52,6 +52,9 @@ struct Wanted {
 struct Created {
     invite: String,
     expires_at: UnixMillis,
+    /// Absent: a relay of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    enrollment: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -77,6 +80,11 @@ async fn create(args: Create) -> Result<(), CommandError> {
             },
         )
         .await?;
+    if let Some(mode @ ("open" | "closed")) = created.enrollment.as_deref() {
+        output::tell(&format!(
+            "this relay's RELAY_ENROLLMENT is {mode}: nobody needs an invite until it is `invite`"
+        ));
+    }
     if args.json {
         return output::print_json(&created);
     }

@@ -4,12 +4,13 @@ use super::{instances::time_or_dash, output::visible};
 use crate::auth::{InstanceView, SuspensionView};
 
 /// Headings of [`instance_row`].
-pub(crate) const INSTANCE_HEADINGS: [&str; 7] = [
+pub(crate) const INSTANCE_HEADINGS: [&str; 8] = [
     "INSTANCE",
     "NAME",
     "ENROLLED",
     "LAST USED",
     "SENT",
+    "LIMIT",
     "TURN",
     "STATE",
 ];
@@ -22,9 +23,30 @@ pub(crate) fn instance_row(view: &InstanceView) -> Vec<String> {
         time_or_dash(view.enrolled_at),
         time_or_dash(view.last_used_at),
         view.sent.to_string(),
+        view.per_minute
+            .map_or_else(|| "default".to_owned(), |limit| limit.to_string()),
         turn(view).to_owned(),
         state(view),
     ]
+}
+
+/// Why a change may be without effect, as far as the relay knows.
+pub(crate) fn doubt(view: &InstanceView) -> Option<String> {
+    let ended = view.ended.as_ref().map(|cause| {
+        let text =
+            format!("the instance has ended ({cause:?}): its keys are refused, whatever else is said of it");
+        text.to_lowercase()
+    });
+    ended.or_else(|| no_record(view).map(str::to_owned))
+}
+
+/// It may be a wrong id, and need not: what was said holds as well for an instance whose record was lost while its key
+/// lives, or which enrolled at the earlier relay.
+pub(crate) fn no_record(view: &InstanceView) -> Option<&'static str> {
+    view.enrolled_at.is_none().then_some(
+        "no enrollment is on record under this id: compare it with what you meant. What you said is kept, and holds for \
+         whoever has a key of this instance",
+    )
 }
 
 /// All that is known.
@@ -103,6 +125,7 @@ mod tests {
     use sovereign_relay_protocol::{id::InstanceId, time::UnixMillis};
 
     use super::*;
+    use crate::store::revocation::Cause;
 
     fn suspended() -> InstanceView {
         InstanceView {
@@ -148,6 +171,22 @@ mod tests {
                 .unwrap();
             assert_eq!(row[column], word);
         }
+    }
+
+    #[test]
+    fn a_change_of_an_instance_that_has_ended_or_has_no_record_is_doubted() {
+        assert_eq!(doubt(&suspended()), None);
+        let unknown = InstanceView {
+            enrolled_at: None,
+            ..suspended()
+        };
+        assert!(doubt(&unknown).unwrap().contains("no enrollment is on record"));
+        let ended = InstanceView {
+            ended: Some(Cause::Revoked),
+            ..suspended()
+        };
+        assert!(doubt(&ended).unwrap().contains("has ended (revoked)"));
+        assert_eq!(no_record(&ended), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::setting::Setting;
 pub struct Off {
     missing: Vec<&'static str>,
     partial: bool,
+    instead: Option<&'static str>,
 }
 
 impl Off {
@@ -22,6 +23,21 @@ impl Off {
         Self {
             missing,
             partial: needed.iter().any(|(_, set)| *set),
+            instead: None,
+        }
+    }
+
+    /// And for want of this one.
+    pub(crate) fn and(mut self, setting: &Setting) -> Self {
+        self.missing.push(setting.name);
+        self
+    }
+
+    /// What would do as well, in words.
+    pub(crate) fn or(self, instead: &'static str) -> Self {
+        Self {
+            instead: Some(instead),
+            ..self
         }
     }
 
@@ -39,6 +55,7 @@ impl Off {
 impl fmt::Display for Off {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.missing.len() == 1 { "is" } else { "are" };
-        write!(f, "{} {verb} not set", self.missing.join(", "))
+        write!(f, "{} {verb} not set", self.missing.join(", "))?;
+        self.instead.map_or(Ok(()), |instead| write!(f, " ({instead})"))
     }
 }

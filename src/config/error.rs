@@ -1,6 +1,6 @@
 //! Why a configuration is refused: always one line that names the setting and never shows a secret.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use thiserror::Error;
 
@@ -76,6 +76,16 @@ pub enum ConfigError {
         /// So much.
         whole_bytes: usize,
     },
+    /// Two listeners at one place.
+    #[error("{first} and {second} are both {address}: give one of them another port")]
+    SameAddress {
+        /// One.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+        /// Where the second is.
+        address: SocketAddr,
+    },
     /// A default needs something that is not there.
     #[error("{name} is not set, and {problem}")]
     Missing {
@@ -108,6 +118,19 @@ pub enum ConfigError {
         /// What may have been meant.
         nearest: Option<String>,
     },
+}
+
+impl ConfigError {
+    /// Whether it is a mistake on the command line.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Value {
+                origin: Origin::Flag,
+                ..
+            }
+        )
+    }
 }
 
 fn hint(nearest: &Option<String>) -> String {

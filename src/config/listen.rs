@@ -56,12 +56,30 @@ impl Listen {
     }
 }
 
-/// `RELAY_LISTEN` beats `PORT`. `HOSTNAME` is not read: containers set it to their own id.
+/// `RELAY_LISTEN` beats `PORT`, but for `--port` where no flag says `RELAY_LISTEN`: that moves the listener to another port
+/// of its address, since a flag beats whatever stands elsewhere, and opens it to nobody else. `HOSTNAME` is not read:
+/// containers set it to their own id.
 fn address(sources: &Sources<'_>) -> Result<SocketAddr, ConfigError> {
     let listen = sources.parse(&setting::LISTEN, value::address)?;
     let port = sources.parse(&setting::PORT, value::port)?;
-    let from_port = port.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port));
-    Ok(listen.or(from_port).unwrap_or(defaults::LISTEN))
+    let is_flag = |setting| sources.is_flag(setting);
+    match (listen, port) {
+        (Some(listen), Some(port)) if is_flag(&setting::PORT) && !is_flag(&setting::LISTEN) => {
+            Ok(SocketAddr::new(listen.ip(), port))
+        }
+        (Some(listen), _) => Ok(listen),
+        (None, Some(port)) => Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)),
+        (None, None) => Ok(defaults::LISTEN),
+    }
+}
+
+/// Whether two listeners can't both be bound: the same port of the same address, or of all.
+pub(crate) fn collide(one: SocketAddr, other: SocketAddr) -> bool {
+    let takes_all =
+        |all: SocketAddr, part: SocketAddr| all.ip().is_unspecified() && (all.is_ipv6() || part.is_ipv4());
+    let shared = one.ip() == other.ip() || takes_all(one, other) || takes_all(other, one);
+    // Of port 0, each gets another.
+    shared && one.port() == other.port() && one.port() != 0
 }
 
 fn parse_public_url(text: &str) -> Result<Url, String> {

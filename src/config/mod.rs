@@ -89,9 +89,10 @@ impl Config {
             .parse(&setting::ALLOW_TEST_ENDPOINTS, value::switch)?
             .unwrap_or_default();
         let tls = Tls::load(sources)?;
+        let (listen, admin) = listeners(sources)?;
         let mut config = Self {
-            listen: Listen::load(sources)?,
-            admin: Admin::load(sources)?,
+            listen,
+            admin,
             enrollment: Enrollment::load(sources)?,
             apns: Apns::load(sources, allow_test)?,
             fcm: Fcm::load(sources, allow_test)?,
@@ -115,6 +116,18 @@ impl Config {
     pub fn warn_of_unknown(&mut self, names: impl Iterator<Item = String>) {
         self.warnings.extend(source::unknown_variables(names));
     }
+}
+
+fn listeners(sources: &Sources<'_>) -> Result<(Listen, Admin), ConfigError> {
+    let (listen, admin) = (Listen::load(sources)?, Admin::load(sources)?);
+    if listen::collide(listen.address, admin.listen) {
+        return Err(ConfigError::SameAddress {
+            first: setting::LISTEN.name,
+            second: setting::ADMIN_LISTEN.name,
+            address: admin.listen,
+        });
+    }
+    Ok((listen, admin))
 }
 
 fn warnings(config: &Config, sources: &Sources<'_>) -> Vec<String> {

@@ -8,7 +8,9 @@ use std::{
 };
 
 use ipnet::IpNet;
+use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 use sovereign_relay_protocol::{limits as public_limits, redacted::Redacted};
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use super::{enrollment::parse_secret, error::ConfigError, setting, source::Sources, value};
 use crate::{defaults, store::redis::url::RedisUrl};
@@ -79,7 +81,7 @@ pub struct Storage {
 
 impl Storage {
     pub(crate) fn load(sources: &Sources<'_>, tls: &Tls) -> Result<Self, ConfigError> {
-        let named = sources.parse(&setting::DATA_DIR, |text| Ok(PathBuf::from(text)))?;
+        let named = sources.parse(&setting::DATA_DIR, parse_folder)?;
         let data_dir = named.or_else(system_data_dir).or_else(|| user_data_dir(sources));
         let redis = sources.parse(&setting::REDIS_URL, RedisUrl::parse)?;
         let redis = redis.map(|url| url.trusting(tls.extra_ca.as_deref()));
@@ -87,6 +89,16 @@ impl Storage {
             name: setting::DATA_DIR.name,
             problem: "neither /var/lib/sovereign-relay can be written nor is there a HOME to keep state in",
         })
+    }
+}
+
+/// A folder, or what may become one.
+fn parse_folder(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let nearest = path.ancestors().find_map(|path| fs::metadata(path).ok());
+    match nearest {
+        Some(found) if !found.is_dir() => Err("must be a folder, and there is a file".to_owned()),
+        Some(_) | None => Ok(path),
     }
 }
 
@@ -180,6 +192,9 @@ impl Admin {
     }
 }
 
+/// How the targets of all lines of the relay begin.
+const OUR_TARGETS: &str = "sovereign_relay";
+
 /// What is logged and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Logging {
@@ -212,11 +227,25 @@ impl Logging {
     }
 }
 
+/// A word without a level is taken for a target: of `inof`, which nothing has, the log would stay empty for ever.
 fn parse_filter(text: &str) -> Result<String, String> {
-    let parsed: Result<tracing_subscriber::EnvFilter, _> = text.parse();
-    parsed
-        .map(|_| text.to_owned())
-        .map_err(|_| "must be a level like info, or a tracing filter".to_owned())
+    let parsed: Result<EnvFilter, _> = text.parse();
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let is_filter = parsed.is_ok() && words.clone().all(is_level_or_target);
+    let speaks = words.clone().any(is_ours) || words.count() == 0;
+    (is_filter && speaks).then(|| text.to_owned()).ok_or_else(|| {
+        "must be error, warn, info, debug, trace or off, or a tracing filter with one of them or with a target of the \
+         relay, like info,sovereign_relay=debug"
+            .to_owned()
+    })
+}
+
+fn is_level_or_target(word: &str) -> bool {
+    word.contains(['=', '[', ']']) || is_ours(word)
+}
+
+fn is_ours(word: &str) -> bool {
+    word.parse::<LevelFilter>().is_ok() || word.starts_with(OUR_TARGETS) || word.starts_with('[')
 }
 
 fn parse_format(text: &str) -> Result<LogFormat, String> {
@@ -237,8 +266,20 @@ pub struct Tls {
 impl Tls {
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
         let extra_ca = sources.parse(&setting::EXTRA_CA_FILE, |path| {
-            fs::read_to_string(path).map_err(|error| format!("can't read {path}: {error}"))
+            let text = fs::read_to_string(path).map_err(|error| format!("can't read {path}: {error}"))?;
+            certificates(&text).map_err(|problem| format!("{path} {problem}"))?;
+            Ok(text)
         })?;
         Ok(Self { extra_ca })
+    }
+}
+
+/// As the connections will read it.
+fn certificates(text: &str) -> Result<(), String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(()),
+        Ok(_) => Err("holds no certificate (PEM)".to_owned()),
+        Err(_) => Err("is not PEM".to_owned()),
     }
 }

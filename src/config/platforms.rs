@@ -20,10 +20,11 @@ impl Config {
             Platform::Ios => (&self.apns.ios_topic, &setting::APNS_BUNDLE_ID),
             Platform::Macos => (&self.apns.macos_topic, &setting::APNS_BUNDLE_ID_MACOS),
         };
-        self.apns.key(environment).as_ref().map_err(Clone::clone)?;
-        match topic {
-            Some(_) => Ok(()),
-            None => Err(Off::lacking(&[(setting, false)])),
+        match (self.apns.key(environment), topic) {
+            (Ok(_), Some(_)) => Ok(()),
+            (Err(off), Some(_)) => Err(off.clone()),
+            (Ok(_), None) => Err(Off::lacking(&[(setting, false)])),
+            (Err(off), None) => Err(off.clone().and(setting)),
         }
     }
 }

@@ -107,7 +107,7 @@ macro_rules! settings {
 
 settings! {
     CONFIG = plain("RELAY_CONFIG", "none", "TOML file with any of these settings, names in lower case");
-    LISTEN = plain("RELAY_LISTEN", "0.0.0.0:4002", "address and port of the public API; beats PORT");
+    LISTEN = plain("RELAY_LISTEN", "0.0.0.0:4002", "address and port of the public API; beats PORT (--port beats its port)");
     PORT = plain("PORT", "4002", "port of the public API, on all addresses");
     PUBLIC_URL = plain("RELAY_PUBLIC_URL", "from each request", "the URL that instances know this relay by");
     WORKERS = plain("RELAY_WORKERS", "one per CPU", "threads that serve HTTP");

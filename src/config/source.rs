@@ -69,8 +69,15 @@ impl File {
         let mut values = HashMap::new();
         for (key, value) in table {
             let name = key.to_ascii_uppercase();
-            // The file can't name another file: one level is enough for anybody.
-            if !known.contains(&name) || key != key.to_ascii_lowercase() || name == setting::CONFIG.name {
+            // One level is enough for anybody.
+            if name == setting::CONFIG.name {
+                return Err(ConfigError::Value {
+                    name: key,
+                    origin: Origin::File,
+                    problem: "names this file, and a file can't name another".to_owned(),
+                });
+            }
+            if !known.contains(&name) || key != key.to_ascii_lowercase() {
                 return Err(ConfigError::UnknownKey {
                     nearest: nearest(&key, &known),
                     key,
@@ -219,6 +226,11 @@ impl<'a> Sources<'a> {
             .any(|origin| self.raw(origin, setting.name).is_some())
     }
 
+    /// Whether a setting stands on the command line.
+    pub(crate) fn is_flag(&self, setting: &Setting) -> bool {
+        self.raw(Origin::Flag, setting.name).is_some()
+    }
+
     /// The names of secrets that stand on the command line, where every process of the machine can read them.
     pub(crate) fn exposed_secrets(&self) -> Vec<&'static str> {
         let secrets = setting::ALL.iter().filter(|setting| setting.kind == Kind::Secret);
@@ -293,6 +305,7 @@ fn at_path(error: ConfigError, path: &Path) -> ConfigError {
         | ConfigError::BuiltIn { .. }
         | ConfigError::StopTooLong { .. }
         | ConfigError::DoesNotFit { .. }
+        | ConfigError::SameAddress { .. }
         | ConfigError::UnknownKey { .. }) => other,
     }
 }

@@ -1,5 +1,6 @@
 //! Precedence and refusals of the whole configuration, without a process environment.
 
+mod mistakes;
 mod platforms;
 mod secrets;
 mod times;
@@ -192,7 +193,6 @@ fn unknown_keys_of_the_file_are_refused_with_a_hint() {
     assert!(refused("apns_kid = \"x\"").contains("`apns_kid` is not a setting"));
     assert!(refused("relay_push_deadlin = 1").contains("did you mean `relay_push_deadline`?"));
     assert!(refused("RELAY_LISTEN = \"0.0.0.0:1\"").contains("did you mean `relay_listen`?"));
-    assert!(refused("relay_config = \"other.toml\"").contains("not a setting"));
     assert!(refused("relay_listen = [1]").contains("relay_listen"));
     assert!(refused("[apns]\nkey = 1").contains("`apns`"));
 }

@@ -113,10 +113,15 @@ mod tests {
     #[test]
     fn a_bundle_of_roots_is_compared_by_what_is_in_it() {
         let file = tempfile::NamedTempFile::new().unwrap();
+        let write_other_roots = || {
+            let root = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            fs::write(file.path(), root.cert.pem()).unwrap();
+        };
+        write_other_roots();
         let settings = [("RELAY_EXTRA_CA_FILE", file.path().to_str().unwrap())];
         let mut running = texts(&settings);
         assert_eq!(running.take_over(&texts(&settings)).need_restart, [""; 0]);
-        fs::write(file.path(), "other roots").unwrap();
+        write_other_roots();
         let changes = running.take_over(&texts(&settings));
         assert_eq!(changes.need_restart, ["RELAY_EXTRA_CA_FILE"]);
     }

@@ -5,6 +5,14 @@ use std::{net::SocketAddr, num::NonZeroUsize, ops::RangeInclusive, time::Duratio
 
 use crate::defaults;
 
+/// Of memory, the largest first.
+const UNITS: [(&str, usize); 4] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+];
+
 /// `true` or `false`, and the usual other words for it.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text.trim().to_ascii_lowercase().as_str() {
@@ -44,10 +52,19 @@ pub(crate) fn number(range: RangeInclusive<u32>) -> impl FnOnce(&str) -> Result<
     }
 }
 
-/// A duration of at least a second, as a flag of a command: `30m`, `24h`, `7d`.
-pub(crate) fn duration_flag(text: &str) -> Result<Duration, String> {
-    let parsed = parse_duration(text.trim()).filter(|parsed| *parsed >= Duration::from_secs(1));
-    parsed.ok_or_else(|| "must be a time like 30m, 24h or 7d".to_owned())
+/// A duration of at least a second, as a flag of a command: `30m`, `24h`, `7d`. Never a bare number: who means days would
+/// get seconds.
+pub(crate) fn duration_flag(longest: Duration) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| {
+        let has_unit = !text.trim().ends_with(|last: char| last.is_ascii_digit());
+        let parsed = parse_duration(text.trim()).filter(|_| has_unit);
+        let parsed = parsed.ok_or("must be a time with its unit, like 30m, 24h or 7d")?;
+        if (Duration::from_secs(1)..=longest).contains(&parsed) {
+            return Ok(parsed);
+        }
+        let days = longest.as_secs() / 86_400;
+        Err(format!("must be within 1s and {days}d"))
+    }
 }
 
 /// A duration within `range`: `10s`, `500ms`, `1m`, or plain seconds.
@@ -58,11 +75,15 @@ pub(crate) fn duration(range: RangeInclusive<Duration>) -> impl FnOnce(&str) -> 
             return Ok(parsed);
         }
         Err(format!(
-            "must be within {:?} and {:?}",
-            range.start(),
-            range.end()
+            "must be within {} and {}",
+            in_seconds(*range.start()),
+            in_seconds(*range.end())
         ))
     }
+}
+
+fn in_seconds(duration: Duration) -> String {
+    format!("{}s", duration.as_secs_f64())
 }
 
 fn parse_duration(text: &str) -> Option<Duration> {
@@ -82,29 +103,36 @@ fn parse_duration(text: &str) -> Option<Duration> {
 /// An amount of memory within `range`: `32MiB`, `512KiB`, or plain bytes.
 pub(crate) fn bytes(range: RangeInclusive<usize>) -> impl FnOnce(&str) -> Result<usize, String> {
     move |text| {
-        let parsed = parse_bytes(text.trim()).filter(|parsed| range.contains(parsed));
-        parsed.ok_or_else(|| {
-            format!(
-                "must be an amount like 32MiB, 512KiB or plain bytes, {} to {}",
-                range.start(),
-                range.end()
-            )
-        })
+        let parsed = parse_bytes(text.trim())
+            .ok_or("must be an amount like 512KiB, 32MiB, 1GiB or 1TiB, or plain bytes")?;
+        if range.contains(&parsed) {
+            return Ok(parsed);
+        }
+        let [least, most] = [range.start(), range.end()].map(|amount| in_units(*amount));
+        Err(format!("must be within {least} and {most}"))
     }
+}
+
+/// In the largest unit of which it is a whole number.
+fn in_units(amount: usize) -> String {
+    let whole = UNITS
+        .iter()
+        .find(|(_, bytes)| amount != 0 && amount.is_multiple_of(*bytes));
+    whole.map_or_else(
+        || format!("{amount} bytes"),
+        |(unit, bytes)| format!("{}{unit}", amount / bytes),
+    )
 }
 
 fn parse_bytes(text: &str) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
     let number: usize = number.parse().ok()?;
-    let unit = match unit.trim_start() {
+    let bytes = match unit.trim_start() {
         "" | "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
+        unit => UNITS.iter().find(|(name, _)| *name == unit)?.1,
     };
-    number.checked_mul(unit)
+    number.checked_mul(bytes)
 }
 
 /// Text of 1 to `most` characters, none of them a control character.
@@ -125,7 +153,7 @@ pub(crate) fn identifier(text: &str) -> Result<String, String> {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
     shaped
         .then(|| trimmed.to_owned())
-        .ok_or_else(|| "must be letters, digits, dots, hyphens and underscores".to_owned())
+        .ok_or_else(|| "must be 1 to 255 letters, digits, dots, hyphens and underscores".to_owned())
 }
 
 #[cfg(test)]
@@ -168,6 +196,10 @@ mod tests {
             duration(range)("61s"),
             Err("must be within 1s and 60s".to_owned())
         );
+        assert_eq!(
+            duration(Duration::ZERO..=Duration::from_millis(1500))("2s"),
+            Err("must be within 0s and 1.5s".to_owned())
+        );
     }
 
     #[test]
@@ -178,6 +210,7 @@ mod tests {
             (" 2KiB ", 2048),
             ("32 MiB", 32 << 20),
             ("1GiB", 1 << 30),
+            ("1TiB", 1 << 40),
             ("5B", 5),
         ] {
             assert_eq!(bytes(any())(text), Ok(amount), "{text}");
@@ -193,6 +226,35 @@ mod tests {
             "18446744073709551615GiB",
         ] {
             assert!(bytes(any())(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_amount_is_refused_for_its_unit_or_with_its_range() {
+        let refused = |text| bytes(24 << 10..=1 << 40)(text).unwrap_err();
+        for text in ["32MB", "32M", "much"] {
+            assert!(refused(text).contains("an amount like"), "{text}");
+        }
+        assert_eq!(refused("2TiB"), "must be within 24KiB and 1TiB");
+        assert_eq!(
+            bytes(7..=1025)("1"),
+            Err("must be within 7 bytes and 1025 bytes".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_time_on_the_command_line_needs_its_unit() {
+        let parse = duration_flag(Duration::from_secs(366 * 86_400));
+        assert_eq!(parse("7d"), Ok(Duration::from_secs(7 * 86_400)));
+        for text in ["7", "10", " 60 ", "soon", "d"] {
+            assert!(parse(text).unwrap_err().contains("its unit"), "{text}");
+        }
+        for text in ["367d", "0s", "500ms"] {
+            assert_eq!(
+                parse(text),
+                Err("must be within 1s and 366d".to_owned()),
+                "{text}"
+            );
         }
     }
 

@@ -90,16 +90,22 @@ fn load_credential(sources: &Sources<'_>) -> Result<Result<WnsCredential, Off>, 
     }
 }
 
+/// Where nothing says which of the two kinds of app it is.
+const ENTRA: &str = "of a Windows App SDK app: WNS_TENANT_ID, WNS_CLIENT_ID, WNS_CLIENT_SECRET";
+
 fn legacy_credential(sid: Option<String>, secret: Option<Redacted>) -> Result<WnsCredential, Off> {
     match (sid, secret) {
         (Some(sid), Some(client_secret)) => Ok(WnsCredential {
             identity: WnsIdentity::PackageSid(sid),
             client_secret,
         }),
-        (sid, secret) => Err(Off::lacking(&[
-            (&setting::WNS_PACKAGE_SID, sid.is_some()),
-            (&setting::WNS_CLIENT_SECRET, secret.is_some()),
-        ])),
+        (sid, secret) => {
+            let off = Off::lacking(&[
+                (&setting::WNS_PACKAGE_SID, sid.is_some()),
+                (&setting::WNS_CLIENT_SECRET, secret.is_some()),
+            ]);
+            Err(if sid.is_some() { off } else { off.or(ENTRA) })
+        }
     }
 }
 

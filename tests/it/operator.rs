@@ -146,17 +146,37 @@ async fn a_limit_is_set_and_taken_back() {
         .await
         .json();
     assert!(back.get("perMinute").is_none(), "{back}");
-    for wrong in ["0", "-1", "many", "1.5"] {
+    for wrong in ["0", "-1", "many", "1.5", "4000000000"] {
         assert_eq!(
             relay.cli(&["instances", "limit", &instance.id, wrong]).await.code,
             Some(2),
             "{wrong}"
         );
     }
-    let absurd = relay
-        .cli(&["instances", "limit", &instance.id, "4000000000"])
-        .await;
-    assert!(absurd.complaint(4).contains("perMinute"), "{absurd:?}");
+    relay.cli(&["instances", "limit", &instance.id, "7"]).await.done();
+    let table = relay.cli(&["instances", "list"]).await.done();
+    assert!(table.contains("LIMIT") && table.contains(" 7 "), "{table}");
+}
+
+#[tokio::test]
+async fn an_id_that_has_no_record_is_acted_upon_and_doubted() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let instance = relay.enroll().await;
+    for (id, is_known) in [(&*instance.id, true), (NOBODY, false)] {
+        for change in [
+            &["suspend", id, "--reason", "spam"][..],
+            &["limit", id, "5"],
+            &["turn", "allow", id],
+            &["revoke", id],
+        ] {
+            let done = relay.cli(&[&["instances"], change].concat()).await;
+            let doubted = done.err.contains("no enrollment is on record");
+            assert_eq!(doubted, !is_known, "{change:?}: {done:?}");
+            done.done();
+        }
+    }
+    let too_late = relay.cli(&["instances", "limit", &instance.id, "default"]).await;
+    assert!(too_late.err.contains("has ended (revoked)"), "{too_late:?}");
 }
 
 #[tokio::test]
@@ -193,6 +213,20 @@ async fn a_revoked_instance_stays_revoked_is_shown_as_ended_and_can_not_be_resum
         "no instance is known by this id (not_found)"
     );
     assert_eq!(unknown.out, "");
+}
+
+#[tokio::test]
+async fn an_invite_that_nobody_needs_is_made_with_a_word_on_that() {
+    for (mode, is_needed) in [("open", false), ("invite", true), ("closed", false)] {
+        let relay = Relay::start(RelayOptions::new().set("RELAY_ENROLLMENT", mode)).await;
+        let made = relay.cli(&["invite", "create"]).await;
+        assert_eq!(
+            made.err.contains(&format!("RELAY_ENROLLMENT is {mode}")),
+            !is_needed,
+            "{made:?}"
+        );
+        assert_eq!(made.done().lines().count(), 1);
+    }
 }
 
 #[tokio::test]

@@ -50,8 +50,9 @@ pub enum OpenError {
     },
     /// Not a database, or a damaged one.
     #[error(
-        "{path} is damaged ({cause}): restore it from a backup, or move it away to start anew, which forgets \
-         every revocation in it"
+        "{path} is damaged ({cause}): restore it from a backup. To start anew, move it away; where enrollment-secret lies \
+         beside it, move that away too, and every key issued so far is refused, or keep the keys by naming the moved file \
+         in RELAY_ENROLLMENT_SECRET_FILE, which lets every revoked key in again"
     )]
     Corrupt {
         /// Which file.
@@ -132,7 +133,12 @@ impl DataDir {
 
     /// The same, if it was made before.
     pub(super) fn kept_enrollment_secret(&self) -> Result<Option<Redacted>, OpenError> {
-        read_secret(&self.path.join(ENROLLMENT_SECRET))
+        let path = self.path.join(ENROLLMENT_SECRET);
+        let secret = read_secret(&path)?;
+        if secret.is_some() {
+            keep_private(&path);
+        }
+        Ok(secret)
     }
 
     /// The node's own admin token, made at the first call.

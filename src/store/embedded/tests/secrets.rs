@@ -63,3 +63,34 @@ async fn a_damaged_secret_stops_the_start() {
     let refused = open_both(&directory).err().unwrap();
     assert!(matches!(refused, OpenError::SecretDamaged(_)), "{refused}");
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_secret_that_a_copy_has_opened_to_others_is_closed_at_the_start() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let directory = tempfile::tempdir().unwrap();
+    drop(open_both(&directory).unwrap());
+    let secret = secret_file(&directory);
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    drop(open_both(&directory).unwrap());
+    assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn the_ways_on_that_a_damaged_store_is_told_lead_to_a_start() {
+    let damaged = || {
+        let directory = tempfile::tempdir().unwrap();
+        drop(open_both(&directory).unwrap());
+        fs::write(file(&directory), "no store").unwrap();
+        let refused = open_both(&directory).err().unwrap().to_string();
+        assert!(refused.contains("enrollment-secret") && refused.contains("RELAY_ENROLLMENT_SECRET_FILE"));
+        fs::remove_file(file(&directory)).unwrap();
+        fs::remove_file(secret_file(&directory)).unwrap();
+        directory
+    };
+    let anew = damaged();
+    assert!(open_both(&anew).is_ok(), "both are moved away");
+    let configured = damaged();
+    assert!(open(&configured).is_ok(), "the secret is named from elsewhere");
+}
