@@ -218,6 +218,7 @@ impl InstanceActor {
         let mut random = [0; 16];
         self.kit.entropy.fill(&mut random);
         let delivery = Delivery {
+            sender: turn,
             platform: message.platform,
             environment,
             token,

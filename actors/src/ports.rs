@@ -15,7 +15,7 @@ use sovereign_relay_protocol::{
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::{now::Now, wait::Wait};
+use crate::{now::Now, push::TurnKey, wait::Wait};
 
 /// Tells the time.
 pub trait Clock: Send + Sync + 'static {
@@ -46,6 +46,8 @@ pub struct Scope {
 /// One push on its way to a provider.
 #[derive(Clone, Debug)]
 pub struct Delivery {
+    /// Whose turn it has: a provider's client tells by it whether several are refused or one.
+    pub sender: TurnKey,
     /// Platform, which also tells iOS from macOS at APNs.
     pub platform: Platform,
     /// APNs environment, defaulted.

@@ -13,7 +13,10 @@ use reqwest::{
     RequestBuilder, Response,
     header::{AUTHORIZATION, CONTENT_LENGTH},
 };
-use sovereign_relay_actors::ports::{Clock, Entropy, Health, Outcome};
+use sovereign_relay_actors::{
+    ports::{Clock, Entropy, Health, Outcome},
+    push::TurnKey,
+};
 use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 use tokio::time::{sleep, timeout};
 
@@ -22,14 +25,14 @@ mod unanswered;
 
 use self::{
     losses::Losses,
-    unanswered::{not_taken, without_body, without_token},
+    unanswered::{not_taken, token_refused, without_body, without_token},
 };
 
 use super::{
     alarm::{Alarms, Refusal},
     answer::{Answer, Reading, failed, misconfigured, of_an_unknown_host},
     http::{CONNECT_LIMIT, SendError, classify, read_body, watched_body},
-    oauth::{AccessToken, Mend, TokenError, TokenKeeper},
+    oauth::{AccessToken, Asker, Mend, NoToken, TokenKeeper},
     retry_after::retry_after,
 };
 
@@ -52,6 +55,10 @@ pub(crate) trait Push: Sync {
     fn request(&self, over: Over) -> RequestBuilder;
     /// What an answer means.
     fn read(&self, answer: &Answer) -> Reading;
+    /// Whether the provider itself gave it, by its form, whatever it means.
+    fn is_own(&self, answer: &Answer) -> bool;
+    /// Whose push it is.
+    fn sender(&self) -> TurnKey;
     /// Whether the end of a device is believed only when a fresh connection says so too.
     fn confirms_an_end(&self) -> bool {
         false
@@ -79,6 +86,14 @@ pub(crate) struct Tried<'a> {
     pub(crate) ended: Duration,
     /// The head of an answer, if there was one.
     pub(crate) result: Result<&'a Response, SendError>,
+}
+
+/// How a try goes out.
+#[derive(Clone, Copy)]
+struct Manner {
+    over: Over,
+    /// The access token that the push was refused with before, 0 if with none.
+    refused_with: u64,
 }
 
 /// When a try ends, at the latest.
@@ -141,31 +156,39 @@ impl Caller {
         keeper: &TokenKeeper,
         deadline: Duration,
         push: &impl Push,
-    ) -> Result<Outcome, TokenError> {
+    ) -> Result<Outcome, NoToken> {
         let began = self.clock.now().unix;
-        let (mut fresh_token_tried, mut over) = (false, Over::AnyConnection);
+        let mut manner = Manner {
+            over: Over::AnyConnection,
+            refused_with: 0,
+        };
         loop {
-            let (token, response) = match self.reach(keeper, deadline, push, over).await? {
+            let (token, response) = match self.reach(keeper, deadline, push, manner).await? {
                 Reached::Response(token, response) => (token, response),
                 Reached::Nobody(outcome) => return Ok(outcome),
             };
-            let reading = match self.answer(response, began, deadline).await {
-                Ok(answer) => push.read(&answer),
+            let answer = match self.answer(response, began, deadline).await {
+                Ok(answer) => answer,
                 Err(lost) => return Ok(lost),
             };
+            let reading = push.read(&answer);
+            if accepts_the_token(push, &answer, &reading) {
+                keeper.accepted(&token);
+            }
             match reading {
                 Reading::Outcome(Outcome::Gone { .. })
-                    if push.confirms_an_end() && over == Over::AnyConnection =>
+                    if push.confirms_an_end() && manner.over == Over::AnyConnection =>
                 {
-                    over = Over::FreshConnection;
+                    manner.over = Over::FreshConnection;
                 }
                 Reading::Outcome(outcome) => return Ok(outcome),
                 Reading::RelayRefused(refusal) => return Ok(self.refused(refusal)),
                 Reading::TokenRefused(refusal) => {
-                    let mended = self.mend(keeper, &token, refusal);
-                    if std::mem::replace(&mut fresh_token_tried, true) || !mended {
-                        return Ok(self.refused(refusal));
+                    let (whose, is_first) = ((&token, push.sender()), manner.refused_with == 0);
+                    if let Some(outcome) = self.without_this(keeper, whose, is_first, refusal) {
+                        return Ok(outcome);
                     }
+                    manner.refused_with = token.serial;
                 }
             }
         }
@@ -177,11 +200,15 @@ impl Caller {
         keeper: &TokenKeeper,
         deadline: Duration,
         push: &impl Push,
-        over: Over,
-    ) -> Result<Reached, TokenError> {
+        Manner { over, refused_with }: Manner,
+    ) -> Result<Reached, NoToken> {
         let (body, mut wait, mut give_up) = (push.body(), FIRST_RETRY, None);
+        let asker = Asker {
+            sender: push.sender(),
+            refused_with,
+        };
         loop {
-            let token = keeper.token(deadline).await?;
+            let token = keeper.token(asker, deadline).await?;
             let began = self.clock.now().mono;
             let give_up = *give_up.get_or_insert_with(|| gives_up_at(push, began, deadline));
             let limits = Limits {
@@ -290,16 +317,33 @@ impl Caller {
         Ok(Answer::new((status.as_u16(), headers, body), began, now.unix))
     }
 
-    /// Whether another token can be had at once in place of a refused one.
-    fn mend(&self, keeper: &TokenKeeper, token: &AccessToken, refusal: Refusal) -> bool {
-        match keeper.refused(token) {
-            Mend::Begins => {
-                self.alarms.mending(refusal);
-                true
-            }
-            Mend::UnderWay => true,
-            Mend::Waits => false,
+    /// What a push comes to whose token was refused; `None` when it may be made once more with another.
+    fn without_this(
+        &self,
+        keeper: &TokenKeeper,
+        (token, sender): (&AccessToken, TurnKey),
+        is_first: bool,
+        refusal: Refusal,
+    ) -> Option<Outcome> {
+        let mend = keeper.refused(token, sender);
+        if mend == Mend::Begins {
+            self.alarms.mending(refusal);
         }
+        let others_are_accepted = match mend {
+            Mend::Begins | Mend::UnderWay if is_first => return None,
+            Mend::Begins | Mend::UnderWay => false,
+            Mend::Stays { accepted } => accepted,
+        };
+        if others_are_accepted {
+            let status = refusal.status;
+            tracing::debug!(
+                status,
+                "an access token was refused that others are accepted with"
+            );
+        } else {
+            self.alarms.refused(refusal, self.clock.now().mono);
+        }
+        Some(token_refused(others_are_accepted))
     }
 
     fn note(&self, sorted: SendError, error: reqwest::Error, speaks: bool) {
@@ -331,6 +375,16 @@ impl Caller {
         let mut byte = [0];
         self.entropy.fill(&mut byte);
         wait.mul_f64(0.5 + f64::from(u8::from_ne_bytes(byte)) / 510.0)
+    }
+}
+
+/// Whether an answer shows that its access token is good.
+fn accepts_the_token(push: &impl Push, answer: &Answer, reading: &Reading) -> bool {
+    match (answer.status, reading) {
+        (_, Reading::TokenRefused(_)) => false,
+        (200..=299, _) => true,
+        (400..=499, _) => push.is_own(answer),
+        _ => false,
     }
 }
 

@@ -181,6 +181,7 @@ impl Bench {
             instance: InstanceId::from_bytes(id),
             token: token_hash(token),
             delivery: Delivery {
+                sender: TurnKey::Group(of),
                 platform: Platform::Ios,
                 environment: Environment::Production,
                 token: TargetToken::Apple(Redacted::new("00")),

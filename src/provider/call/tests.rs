@@ -19,7 +19,7 @@ use crate::{
     provider::{
         answer::{not_the_providers, perhaps_taken},
         http::{self, Options, causes},
-        oauth::{Issued, TokenSource, issued},
+        oauth::{Issued, TokenError, TokenSource, issued},
         transport,
     },
 };
@@ -113,6 +113,14 @@ impl Push for Fragile {
             _ => perhaps_taken(),
         })
     }
+
+    fn is_own(&self, _: &Answer) -> bool {
+        true
+    }
+
+    fn sender(&self) -> TurnKey {
+        TurnKey::Group(1)
+    }
 }
 
 /// Made before anybody's patience begins: reading the system's certificates takes long.
@@ -198,12 +206,21 @@ async fn a_4xx_that_is_whole_is_read() {
     server.await.unwrap();
 }
 
+fn told(error: TokenError, wait: Option<Duration>) -> Outcome {
+    without_token(NoToken::NotIssued { error, wait })
+}
+
+fn failure(outcome: Outcome) -> Failure {
+    match outcome {
+        Outcome::Failed(failure) => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn only_trouble_of_the_token_endpoint_itself_counts_against_the_provider() {
     let wait = Duration::from_secs(37);
-    let Outcome::Failed(throttled) = without_token(TokenError::Throttled { wait }) else {
-        panic!("a throttle is a failure")
-    };
+    let throttled = failure(told(TokenError::Throttled { wait }, None));
     assert_eq!(
         (throttled.reason, throttled.retry_after),
         (Reason::ProviderThrottled, Some(wait))
@@ -212,11 +229,43 @@ fn only_trouble_of_the_token_endpoint_itself_counts_against_the_provider() {
         (throttled.hold, throttled.health),
         (Hold::Nothing, Health::Answered)
     );
-    assert_eq!(without_token(TokenError::Refused), misconfigured());
-    assert_eq!(without_token(TokenError::Unusable), not_the_providers());
-    assert_eq!(without_token(TokenError::Unreachable), Outcome::Unreachable);
+    assert_eq!(told(TokenError::Unusable, None), not_the_providers());
+    assert_eq!(told(TokenError::Unreachable, Some(wait)), Outcome::Unreachable);
     assert_eq!(
-        without_token(TokenError::Unavailable),
+        told(TokenError::Unavailable, None),
         failed(Reason::ProviderUnavailable, true, Health::Faulty)
     );
+}
+
+#[test]
+fn what_is_told_only_because_the_keeper_waits_is_retryable_after_the_rest_but_for_refused_credentials() {
+    let rest = Duration::from_secs(7);
+    let asked = TokenError::Throttled { wait: rest * 2 };
+    let errors = [TokenError::Unusable, TokenError::Unavailable, asked];
+    let waits = errors.map(|error| NoToken::NotIssued {
+        error,
+        wait: Some(rest),
+    });
+    for told in waits.into_iter().chain([NoToken::Doubted { wait: rest }]) {
+        let failure = failure(without_token(told));
+        assert_eq!(
+            (failure.retryable, failure.retry_after),
+            (true, Some(rest)),
+            "{told:?}"
+        );
+    }
+    assert_eq!(told(TokenError::Refused, Some(rest)), misconfigured());
+}
+
+#[test]
+fn a_refused_access_token_holds_its_device_and_is_the_relays_fault_only_if_nobody_is_accepted_with_it() {
+    for (others_are_accepted, reason) in [
+        (true, Reason::ProviderUnavailable),
+        (false, Reason::RelayMisconfigured),
+    ] {
+        let failure = failure(token_refused(others_are_accepted));
+        assert_eq!((failure.reason, failure.retryable), (reason, true));
+        assert_eq!(failure.hold, Hold::Token);
+        assert!(failure.retry_after.is_some());
+    }
 }

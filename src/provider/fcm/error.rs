@@ -30,7 +30,7 @@ struct Accepted {
 
 /// Reads an answer to a push to `token`.
 pub(super) fn read(answer: &Answer, token: &Redacted) -> Reading {
-    let error = ErrorObject::parse(&answer.body);
+    let error = ErrorObject::parse(&answer.body).unwrap_or_default();
     let fcm_code = error.fcm_code();
     let outcome = match (answer.status, fcm_code.as_deref()) {
         (200, _) => accepted(answer),
@@ -48,6 +48,11 @@ pub(super) fn read(answer: &Answer, token: &Redacted) -> Reading {
         (status, code) => return Reading::RelayRefused(refusal(status, code)),
     };
     Reading::Outcome(outcome)
+}
+
+/// Whether it was FCM that answered with this error, and not some proxy.
+pub(super) fn is_from_fcm(answer: &Answer) -> bool {
+    ErrorObject::parse(&answer.body).is_some()
 }
 
 fn accepted(answer: &Answer) -> Outcome {

@@ -12,7 +12,7 @@ mod message;
 
 use bytes::Bytes;
 use reqwest::{RequestBuilder, Url, header::CONTENT_TYPE};
-use sovereign_relay_actors::ports::Delivery;
+use sovereign_relay_actors::{ports::Delivery, push::TurnKey};
 use sovereign_relay_protocol::{platform::Platform, redacted::Redacted, token::TargetToken};
 use thiserror::Error;
 
@@ -125,6 +125,14 @@ impl Push for FcmPush<'_> {
 
     fn read(&self, answer: &Answer) -> Reading {
         error::read(answer, self.token)
+    }
+
+    fn is_own(&self, answer: &Answer) -> bool {
+        error::is_from_fcm(answer)
+    }
+
+    fn sender(&self) -> TurnKey {
+        self.delivery.sender
     }
 
     fn tried(&self, tried: &Tried<'_>) {

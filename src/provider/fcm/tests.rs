@@ -4,7 +4,10 @@ mod barren;
 
 use std::{sync::Arc, time::Duration};
 
-use sovereign_relay_actors::ports::{Clock as _, Failure, Health, Outcome, PushProvider as _};
+use sovereign_relay_actors::{
+    ports::{Clock as _, Failure, Health, Outcome, PushProvider as _},
+    push::TurnKey,
+};
 use sovereign_relay_protocol::{
     envelope::CollapseTag,
     platform::{Environment, Priority},
@@ -96,6 +99,7 @@ impl World {
 
     fn delivery(&self, within: Duration) -> Delivery {
         Delivery {
+            sender: TurnKey::Group(1),
             platform: Platform::Android,
             environment: Environment::Production,
             token: TargetToken::Fcm(Redacted::new(self.simulators.fcm.new_token())),

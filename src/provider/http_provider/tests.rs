@@ -4,6 +4,7 @@ use std::thread;
 
 use bytes::Bytes;
 use reqwest::RequestBuilder;
+use sovereign_relay_actors::push::TurnKey;
 
 use super::*;
 use crate::{
@@ -31,6 +32,14 @@ impl Push for NoPush {
     }
 
     fn read(&self, _: &Answer) -> Reading {
+        match *self {}
+    }
+
+    fn is_own(&self, _: &Answer) -> bool {
+        match *self {}
+    }
+
+    fn sender(&self) -> TurnKey {
         match *self {}
     }
 }

@@ -6,7 +6,10 @@ use std::{
 };
 
 use reqwest::header::HeaderValue;
-use sovereign_relay_actors::ports::{Clock, Entropy};
+use sovereign_relay_actors::{
+    ports::{Clock, Entropy},
+    push::TurnKey,
+};
 use tokio::{
     runtime::Handle,
     sync::{Notify, watch},
@@ -17,7 +20,7 @@ use tokio::{
 use super::{
     fetch::TokenSource,
     response::Issued,
-    state::{Mend, State, Wanted},
+    state::{Asker, Mend, State, Wanted},
 };
 use crate::steady::steadily;
 
@@ -30,7 +33,24 @@ pub(crate) struct AccessToken {
     pub(crate) serial: u64,
 }
 
-/// No token.
+/// Why a push gets no token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoToken {
+    /// None was issued.
+    NotIssued {
+        /// What came of it the last time.
+        error: TokenError,
+        /// How long until one is asked for again, where that's settled.
+        wait: Option<Duration>,
+    },
+    /// The provider takes the one that was issued from nobody.
+    Doubted {
+        /// How long until another may be asked for.
+        wait: Duration,
+    },
+}
+
+/// What came of asking for a token, instead of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TokenError {
     /// The endpoint was not reached before the deadline.
@@ -97,42 +117,46 @@ impl TokenKeeper {
     /// A usable token, waiting for one until `deadline` on the monotonic clock. An endpoint that is not reached is
     /// waited for as long as it will be tried again by then; one that answers with an error is asked once for all who
     /// wait; refused credentials are told at once until the next try.
-    pub(crate) async fn token(&self, deadline: Duration) -> Result<AccessToken, TokenError> {
+    pub(crate) async fn token(&self, asker: Asker, deadline: Duration) -> Result<AccessToken, NoToken> {
         let mut board = self.shared.board.subscribe();
         let first_seen = board.borrow().fetches;
         loop {
             // The board before the state, which is published first: a token that comes in between is then unseen news.
             let seen = board.borrow_and_update().clone();
             let now = self.shared.clock.now();
-            let wanted = self.shared.want(now.mono);
+            let wanted = self.shared.want(asker, now.mono);
             if let Wanted::Usable { serial, .. } = wanted
                 && let Some(token) = seen.token.filter(|token| token.serial == serial)
             {
                 return Ok(token);
             }
-            if let Some(failure) = seen.failure
-                && failure.is_final(wanted, seen.fetches > first_seen, deadline)
+            if let Some(error) = seen.failure
+                && error.is_final(wanted, seen.fetches > first_seen, deadline)
             {
-                return Err(failure.told_at(now.mono, wanted));
+                return Err(error.told_at(now.mono, wanted));
+            }
+            if let Wanted::Doubted { until } = wanted {
+                let wait = until.saturating_sub(now.mono);
+                return Err(NoToken::Doubted { wait });
             }
             if timeout(now.until(deadline), board.changed()).await.is_err() {
-                return Err(seen.failure.unwrap_or(TokenError::Unreachable));
+                let error = seen.failure.unwrap_or(TokenError::Unreachable);
+                return Err(error.told_at(self.shared.clock.now().mono, wanted));
             }
         }
     }
 
-    /// The provider answered 401 to this token. If another one has to wait, pushes are told until then that the
-    /// credentials are refused.
-    pub(crate) fn refused(&self, token: &AccessToken) -> Mend {
+    /// The provider answered 401 to this token in a push of `sender`.
+    pub(crate) fn refused(&self, token: &AccessToken, sender: TurnKey) -> Mend {
         let now = self.shared.clock.now().mono;
-        let mend = self.shared.state().on_refused(token.serial, now);
-        if mend == Mend::Waits {
-            self.shared
-                .board
-                .send_modify(|board| board.failure = Some(TokenError::Refused));
-        }
+        let mend = self.shared.state().on_refused(token.serial, sender, now);
         self.shared.wake.notify_one();
         mend
+    }
+
+    /// The provider gave an answer of its own to a push with this token, and not about it.
+    pub(crate) fn accepted(&self, token: &AccessToken) {
+        self.shared.state().on_accepted(token.serial);
     }
 }
 
@@ -141,7 +165,7 @@ impl TokenError {
     fn is_final(self, wanted: Wanted, is_new: bool, deadline: Duration) -> bool {
         let (backing_off, too_late) = match wanted {
             Wanted::BackingOff { until } => (true, until >= deadline),
-            Wanted::Usable { .. } | Wanted::Coming => (false, false),
+            Wanted::Usable { .. } | Wanted::Coming | Wanted::Doubted { .. } => (false, false),
         };
         match self {
             Self::Refused => is_new || backing_off,
@@ -151,12 +175,12 @@ impl TokenError {
     }
 
     /// With what is left of the wait.
-    fn told_at(self, now: Duration, wanted: Wanted) -> Self {
-        if let (Self::Throttled { .. }, Wanted::BackingOff { until }) = (self, wanted) {
-            let wait = until.saturating_sub(now);
-            return Self::Throttled { wait };
-        }
-        self
+    fn told_at(self, now: Duration, wanted: Wanted) -> NoToken {
+        let wait = match wanted {
+            Wanted::BackingOff { until } | Wanted::Doubted { until } => Some(until.saturating_sub(now)),
+            Wanted::Usable { .. } | Wanted::Coming => None,
+        };
+        NoToken::NotIssued { error: self, wait }
     }
 }
 
@@ -168,10 +192,10 @@ impl Drop for TokenKeeper {
 
 impl Shared {
     /// Notes that a push wants a token, and wakes the task where that changes what is due.
-    fn want(&self, now: Duration) -> Wanted {
-        let wanted = self.state().on_wanted(now);
+    fn want(&self, asker: Asker, now: Duration) -> Wanted {
+        let wanted = self.state().on_wanted(asker, now);
         match wanted {
-            Wanted::Usable { first: false, .. } => {}
+            Wanted::Usable { first: false, .. } | Wanted::Doubted { .. } => {}
             Wanted::Usable { first: true, .. } | Wanted::Coming | Wanted::BackingOff { .. } => {
                 self.wake.notify_one();
             }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use reqwest::{Client, RequestBuilder, Url};
-use sovereign_relay_actors::ports::Delivery;
+use sovereign_relay_actors::{ports::Delivery, push::TurnKey};
 use sovereign_relay_protocol::{
     platform::Platform,
     token::{ChannelUri, TargetToken},
@@ -152,6 +152,14 @@ impl Push for WnsPush<'_> {
 
     fn read(&self, answer: &Answer) -> Reading {
         error::read(answer)
+    }
+
+    fn is_own(&self, answer: &Answer) -> bool {
+        error::is_from_wns(&answer.headers)
+    }
+
+    fn sender(&self) -> TurnKey {
+        self.delivery.sender
     }
 
     fn tried(&self, tried: &Tried<'_>) {

@@ -91,6 +91,7 @@ impl World {
             allow_test_endpoints: true,
         };
         Delivery {
+            sender: TurnKey::Group(1),
             platform: Platform::Windows,
             environment: Environment::Production,
             token: TargetToken::Channel(ChannelUri::parse(&Redacted::new(channel), &rule).unwrap()),
@@ -175,7 +176,12 @@ async fn a_401_is_mended_once_with_a_new_token() {
     assert!(matches!(world.push().await, Outcome::Sent { .. }));
     assert_eq!(world.simulators.wns.oauth_requests(), 2);
     world.simulators.wns.script().always(verdict::unauthorized());
-    assert_eq!(reason(world.push().await), Reason::RelayMisconfigured);
+    let alone = failure(world.push().await);
+    assert_eq!(
+        (alone.reason, alone.hold),
+        (Reason::ProviderUnavailable, Hold::Token)
+    );
+    assert_eq!(world.simulators.wns.oauth_requests(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,7 +57,7 @@ async fn answers_of_fcm_that_are_about_everybody_have_their_verdict() {
             row(
                 "401, also with a fresh token",
                 verdict::unauthenticated(),
-                lasting(MISCONFIGURED),
+                passing_after(MISCONFIGURED, 10),
             )
             .asked(2),
         ],

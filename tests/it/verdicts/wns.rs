@@ -38,7 +38,7 @@ async fn answers_of_wns_that_are_about_everybody_have_their_verdict() {
             row(
                 "401, also with a fresh token",
                 verdict::unauthorized(),
-                lasting(MISCONFIGURED),
+                passing_after(MISCONFIGURED, 10),
             )
             .asked(2),
         ],

@@ -12,6 +12,7 @@ use super::*;
 
 fn delivery() -> Delivery {
     Delivery {
+        sender: TurnKey::Group(1),
         platform: Platform::Ios,
         environment: Environment::Production,
         token: TargetToken::Apple(Redacted::new("00FFab")),

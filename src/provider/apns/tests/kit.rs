@@ -108,6 +108,7 @@ impl Kit {
 
     pub(super) fn delivery(&self, deadline: Duration) -> Delivery {
         Delivery {
+            sender: TurnKey::Group(1),
             platform: Platform::Ios,
             environment: Environment::Production,
             token: TargetToken::Apple(Redacted::new(self.apns().new_token())),

@@ -49,14 +49,12 @@ struct FieldViolation {
 }
 
 impl ErrorObject {
-    /// An empty one if the body is none of Google's.
-    pub(super) fn parse(body: &[u8]) -> Self {
+    /// Nothing if the body is none of Google's.
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
         // As text first: the JSON parser passes over broken text in fields that nobody reads.
-        std::str::from_utf8(body)
-            .ok()
-            .and_then(|text| serde_json::from_str::<Body>(text).ok())
-            .map(|body| body.error)
-            .unwrap_or_default()
+        let text = std::str::from_utf8(body).ok()?;
+        let body: Body = serde_json::from_str(text).ok()?;
+        Some(body.error)
     }
 
     /// `errorCode` of the one `FcmError`. Two that differ say nothing.

@@ -11,6 +11,12 @@ use crate::clock::SystemClock;
 const HOUR: Duration = Duration::from_secs(3600);
 const LATENCY: Duration = Duration::from_millis(100);
 
+/// A push that was not refused yet.
+const FIRST: Asker = Asker {
+    sender: TurnKey::Group(1),
+    refused_with: 0,
+};
+
 struct NoEntropy;
 
 impl Entropy for NoEntropy {
@@ -103,7 +109,30 @@ impl World {
 
     async fn token_within(&self, patience: Duration) -> Result<u64, TokenError> {
         let deadline = self.clock.now().mono + patience;
-        self.keeper.token(deadline).await.map(|token| token.serial)
+        match self.keeper.token(FIRST, deadline).await {
+            Ok(token) => Ok(token.serial),
+            Err(NoToken::NotIssued { error, .. }) => Err(error),
+            Err(doubted @ NoToken::Doubted { .. }) => panic!("{doubted:?}"),
+        }
+    }
+
+    /// For a push that was refused with another.
+    async fn token_after(&self, refused: &AccessToken) -> Result<u64, NoToken> {
+        let deadline = self.clock.now().mono + Duration::from_secs(10);
+        let asker = Asker {
+            refused_with: refused.serial,
+            ..FIRST
+        };
+        let token = self.keeper.token(asker, deadline).await;
+        token.map(|token| token.serial)
+    }
+
+    /// What a push of `sender` comes to that is told at once.
+    async fn told(&self, sender: TurnKey) -> Result<u64, NoToken> {
+        let deadline = self.clock.now().mono + Duration::from_secs(10);
+        let asker = Asker { sender, ..FIRST };
+        let token = self.keeper.token(asker, deadline).await;
+        token.map(|token| token.serial)
     }
 
     /// How long a push waits for its token.
@@ -126,15 +155,52 @@ async fn a_thousand_pushes_wait_for_one_fetch() {
 async fn a_thousand_refusals_of_one_token_make_one_fetch() {
     let world = World::with(Endpoint::default());
     world.token().await.unwrap();
-    let old = world.keeper.token(HOUR).await.unwrap();
-    let mends: Vec<_> = (0..1000).map(|_| world.keeper.refused(&old)).collect();
+    let old = world.keeper.token(FIRST, HOUR).await.unwrap();
+    let refused = |push| world.keeper.refused(&old, TurnKey::Group(push % 7));
+    let mends: Vec<_> = (0..1000).map(refused).collect();
     assert_eq!(mends[0], Mend::Begins, "told once");
     assert!(mends[1..].iter().all(|mend| *mend == Mend::UnderWay));
-    let tokens = join_all((0..1000).map(|_| world.token())).await;
+    let tokens = join_all((0..1000).map(|_| world.token_after(&old))).await;
     assert!(tokens.iter().all(|token| *token == Ok(2)));
-    assert_eq!(world.keeper.refused(&old), Mend::UnderWay, "a late refusal");
+    assert_eq!(refused(1), Mend::UnderWay, "a late refusal");
     assert_eq!(world.token().await, Ok(2));
     assert_eq!(world.endpoint.fetches(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_several_are_refused_with_twice_is_told_with_the_rest_of_its_wait() {
+    let world = World::with(Endpoint::default());
+    for _ in 0..2 {
+        world.token().await.unwrap();
+        let token = world.keeper.token(FIRST, HOUR).await.unwrap();
+        for sender in 1..=3 {
+            world.keeper.refused(&token, TurnKey::Group(sender));
+        }
+        sleep(LATENCY).await;
+    }
+    sleep(Duration::from_secs(4)).await;
+    let Err(NoToken::Doubted { wait }) = world.told(TurnKey::Group(3)).await else {
+        panic!("several were refused with it");
+    };
+    assert!((5..=6).contains(&wait.as_secs()), "{wait:?}");
+    sleep(wait).await;
+    assert_eq!(world.told(TurnKey::Group(3)).await, Ok(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_endpoint_backs_off_pushes_are_told_how_long() {
+    let world = World::with(Endpoint::default().always(TokenError::Unusable));
+    for _ in 0..9 {
+        let NoToken::NotIssued { error, wait } = world.told(TurnKey::Group(1)).await.unwrap_err() else {
+            panic!("there is no token to doubt");
+        };
+        assert_eq!(error, TokenError::Unusable);
+        let wait = wait.expect("the next try has its time");
+        assert!(
+            Duration::ZERO < wait && wait <= Duration::from_secs(10),
+            "{wait:?}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,24 +3,60 @@ use proptest::prelude::*;
 use super::*;
 
 const HOUR: Duration = Duration::from_secs(3600);
-const NEW: u64 = u64::MAX;
+const A: TurnKey = TurnKey::Group(1);
+const B: TurnKey = TurnKey::Group(2);
+const C: TurnKey = TurnKey::Group(3);
+const D: TurnKey = TurnKey::Group(4);
 
 fn seconds(number: u64) -> Duration {
     Duration::from_secs(number)
 }
 
+fn by(sender: TurnKey) -> Asker {
+    after(0, sender)
+}
+
+fn after(refused_with: u64, sender: TurnKey) -> Asker {
+    Asker { sender, refused_with }
+}
+
 fn usable(state: &mut State, now: Duration) -> Option<u64> {
-    match state.on_wanted(now) {
+    usable_to(state, by(A), now)
+}
+
+fn usable_to(state: &mut State, asker: Asker, now: Duration) -> Option<u64> {
+    match state.on_wanted(asker, now) {
         Wanted::Usable { serial, .. } => Some(serial),
-        Wanted::Coming | Wanted::BackingOff { .. } => None,
+        Wanted::Coming | Wanted::BackingOff { .. } | Wanted::Doubted { .. } => None,
     }
+}
+
+/// With one token, which was accepted.
+fn proven() -> State {
+    let mut state = State::default();
+    state.on_fetched(1, HOUR, Duration::ZERO);
+    state.on_accepted(1);
+    state
+}
+
+/// With one that several were refused with, at 1 s.
+fn doubted() -> State {
+    let mut state = State::default();
+    state.on_fetched(1, HOUR, Duration::ZERO);
+    assert_eq!(state.on_refused(1, A, seconds(1)), Mend::Begins);
+    state.on_fetched(2, HOUR, seconds(1));
+    for sender in [A, B, C] {
+        let stays = Mend::Stays { accepted: false };
+        assert_eq!(state.on_refused(2, sender, seconds(1)), stays);
+    }
+    state
 }
 
 #[test]
 fn nothing_is_fetched_until_a_push_wants_a_token() {
     let mut state = State::default();
     assert_eq!(state.fetch_due(), None);
-    assert_eq!(state.on_wanted(HOUR), Wanted::Coming);
+    assert_eq!(state.on_wanted(by(A), HOUR), Wanted::Coming);
     assert!(state.fetch_due().unwrap() <= HOUR);
 }
 
@@ -30,14 +66,14 @@ fn a_used_token_is_refreshed_ahead_and_an_unused_one_is_left_to_expire() {
     state.on_fetched(1, HOUR, Duration::ZERO);
     assert_eq!(state.fetch_due(), None);
     assert_eq!(
-        state.on_wanted(seconds(60)),
+        state.on_wanted(by(A), seconds(60)),
         Wanted::Usable {
             serial: 1,
             first: true
         }
     );
     assert_eq!(
-        state.on_wanted(seconds(61)),
+        state.on_wanted(by(A), seconds(61)),
         Wanted::Usable {
             serial: 1,
             first: false
@@ -56,40 +92,109 @@ fn an_expired_token_is_never_handed_out() {
 }
 
 #[test]
-fn a_refusal_of_an_older_token_leaves_the_newer_one() {
+fn a_refused_token_is_replaced_at_once_and_nobody_gets_it_again_who_was_refused_with_it() {
     let mut state = State::default();
-    state.on_fetched(2, HOUR, Duration::ZERO);
-    assert_eq!(state.on_refused(1, Duration::ZERO), Mend::UnderWay);
-    assert_eq!(usable(&mut state, Duration::ZERO), Some(2));
-    assert_eq!(state.on_refused(2, Duration::ZERO), Mend::Begins);
+    state.on_fetched(1, HOUR, Duration::ZERO);
+    assert_eq!(state.on_refused(1, A, HOUR / 2), Mend::Begins);
     assert_eq!(
-        state.on_refused(2, Duration::ZERO),
+        state.on_refused(1, B, HOUR / 2),
         Mend::UnderWay,
         "one mend, however many pushes had it"
     );
-    assert_eq!(usable(&mut state, Duration::ZERO), None);
+    assert_eq!(state.on_wanted(after(1, A), HOUR / 2), Wanted::Coming);
+    assert!(state.fetch_due().unwrap() <= HOUR / 2);
+    state.on_fetched(2, HOUR, HOUR / 2);
+    for sender in [A, B] {
+        assert_eq!(usable_to(&mut state, after(1, sender), HOUR / 2), Some(2));
+    }
+    assert_eq!(
+        state.on_refused(1, B, HOUR / 2),
+        Mend::UnderWay,
+        "the newer is not touched"
+    );
+    assert_eq!(usable(&mut state, HOUR / 2), Some(2));
 }
 
 #[test]
-fn a_second_refusal_in_a_row_waits() {
-    let mut state = State::default();
-    state.on_fetched(1, HOUR, Duration::ZERO);
-    assert_eq!(state.on_refused(1, Duration::ZERO), Mend::Begins);
-    assert_eq!(
-        state.fetch_due(),
-        Some(Duration::ZERO),
-        "the first refusal is mended at once"
-    );
-    state.on_fetched(2, HOUR, seconds(1));
-    for _ in 0..2 {
-        assert_eq!(state.on_refused(2, seconds(2)), Mend::Waits);
+fn the_others_go_on_with_a_token_that_one_sender_was_refused_with() {
+    let mut state = proven();
+    for _ in 0..100 {
+        state.on_refused(1, A, seconds(1));
+        assert_eq!(usable_to(&mut state, by(B), seconds(1)), Some(1));
     }
-    assert_eq!(state.fetch_due(), Some(seconds(11)));
+    state.on_fetched(2, HOUR, seconds(1));
+    for second in 2..10 {
+        assert_eq!(
+            state.on_refused(2, A, seconds(second)),
+            Mend::Stays { accepted: false }
+        );
+        assert_eq!(usable_to(&mut state, by(B), seconds(second)), Some(2));
+    }
+    state.on_accepted(2);
     assert_eq!(
-        state.on_wanted(seconds(10)),
-        Wanted::BackingOff { until: seconds(11) }
+        state.on_refused(2, A, seconds(10)),
+        Mend::Stays { accepted: true }
     );
-    assert_eq!(state.on_wanted(seconds(11)), Wanted::Coming);
+    assert_eq!(
+        state.on_refused(2, B, seconds(10)),
+        Mend::Begins,
+        "who had none replaced lately is believed"
+    );
+}
+
+#[test]
+fn several_senders_that_are_refused_with_a_fresh_token_make_everybody_wait() {
+    let mut state = doubted();
+    let until = seconds(11);
+    for sender in [A, B, C] {
+        assert_eq!(
+            state.on_wanted(by(sender), seconds(10)),
+            Wanted::Doubted { until }
+        );
+    }
+    assert_eq!(state.on_wanted(by(A), until), Wanted::Coming);
+    state.on_fetched(3, HOUR, until);
+    assert_eq!(usable(&mut state, until), Some(3));
+}
+
+#[test]
+fn a_push_a_second_of_somebody_else_tries_a_doubted_token_and_proves_it_good_for_all() {
+    let mut state = doubted();
+    assert_eq!(usable_to(&mut state, by(D), seconds(2)), Some(2));
+    assert_eq!(usable_to(&mut state, by(D), Duration::from_millis(2_999)), None);
+    assert_eq!(usable_to(&mut state, by(D), seconds(3)), Some(2));
+    assert_eq!(usable(&mut state, seconds(3)), None);
+    state.on_accepted(2);
+    for sender in [A, B, C, D] {
+        assert_eq!(usable_to(&mut state, by(sender), seconds(3)), Some(2));
+    }
+}
+
+#[test]
+fn a_token_that_provider_and_endpoint_both_refuse_is_shown_to_nobody() {
+    let mut state = proven();
+    state.on_refused(1, A, seconds(1));
+    state.on_failed(TokenError::Unavailable, seconds(1), 1.0);
+    assert_eq!(usable_to(&mut state, by(B), seconds(2)), Some(1));
+    state.on_failed(TokenError::Refused, seconds(2), 1.0);
+    assert_eq!(
+        state.on_wanted(by(B), seconds(2)),
+        Wanted::BackingOff { until: seconds(3) }
+    );
+}
+
+#[test]
+fn a_replacement_that_could_not_be_fetched_is_wanted_again_by_those_who_wait() {
+    let mut state = proven();
+    assert_eq!(state.on_refused(1, A, seconds(1)), Mend::Begins);
+    state.on_failed(TokenError::Unreachable, seconds(1), 1.0);
+    assert_eq!(state.fetch_due().filter(|due| *due < HOUR / 2), None);
+    let until = Duration::from_millis(1_500);
+    assert_eq!(
+        state.on_wanted(after(1, A), seconds(1)),
+        Wanted::BackingOff { until }
+    );
+    assert_eq!(state.fetch_due(), Some(until));
 }
 
 #[test]
@@ -98,8 +203,8 @@ fn a_token_that_replaced_a_refused_one_and_served_a_while_is_mended_like_any_oth
     state.on_fetched(1, HOUR, Duration::ZERO);
     for round in 1..50 {
         let now = seconds(600 * round);
-        assert_eq!(state.on_refused(round, now), Mend::Begins, "round {round}");
-        assert_eq!(state.on_wanted(now), Wanted::Coming);
+        assert_eq!(state.on_refused(round, A, now), Mend::Begins, "round {round}");
+        assert_eq!(state.on_wanted(after(round, A), now), Wanted::Coming);
         state.on_fetched(round + 1, HOUR, now);
     }
 }
@@ -109,11 +214,11 @@ fn failures_back_off_to_ten_seconds_and_a_success_forgets_them() {
     let mut state = State::default();
     for _ in 0..20 {
         state.on_failed(TokenError::Unreachable, HOUR, 1.0);
-        state.on_wanted(HOUR);
+        state.on_wanted(by(A), HOUR);
     }
     assert_eq!(state.fetch_due(), Some(HOUR + LONGEST_BACKOFF));
     state.on_fetched(1, HOUR, HOUR);
-    state.on_refused(1, HOUR);
+    state.on_refused(1, A, HOUR);
     assert_eq!(state.fetch_due(), Some(Duration::ZERO));
 }
 
@@ -122,7 +227,7 @@ fn refused_credentials_are_tried_again_once_a_minute() {
     let mut state = State::default();
     for _ in 0..20 {
         state.on_failed(TokenError::Refused, HOUR, 1.0);
-        state.on_wanted(HOUR);
+        state.on_wanted(by(A), HOUR);
     }
     assert_eq!(state.fetch_due(), Some(HOUR + LONGEST_BACKOFF_REFUSED));
 }
@@ -134,19 +239,23 @@ fn a_throttled_endpoint_gets_the_time_it_asks_for_up_to_a_minute() {
         let wait = seconds(asked);
         state.on_failed(TokenError::Throttled { wait }, HOUR, 1.0);
         let until = HOUR + Duration::from_secs_f64(given);
-        assert_eq!(state.on_wanted(HOUR), Wanted::BackingOff { until }, "{asked}");
+        assert_eq!(
+            state.on_wanted(by(A), HOUR),
+            Wanted::BackingOff { until },
+            "{asked}"
+        );
     }
 }
 
 #[test]
 fn after_a_failure_nothing_is_fetched_until_a_push_wants_a_token_again() {
     let mut state = State::default();
-    state.on_wanted(Duration::ZERO);
+    state.on_wanted(by(A), Duration::ZERO);
     state.on_failed(TokenError::Refused, Duration::ZERO, 0.0);
     assert_eq!(state.fetch_due(), None);
-    assert_eq!(state.on_wanted(HOUR), Wanted::Coming);
+    assert_eq!(state.on_wanted(by(A), HOUR), Wanted::Coming);
     state.on_fetched(1, HOUR, HOUR);
-    state.on_wanted(HOUR);
+    state.on_wanted(by(A), HOUR);
     state.on_failed(TokenError::Unreachable, HOUR + HOUR * 4 / 5, 0.0);
     assert_eq!(
         state.fetch_due(),
@@ -154,7 +263,7 @@ fn after_a_failure_nothing_is_fetched_until_a_push_wants_a_token_again() {
         "a refresh ahead that failed is not tried again for nobody"
     );
     assert_eq!(
-        state.on_wanted(HOUR * 2 - seconds(60)),
+        state.on_wanted(by(A), HOUR * 2 - seconds(60)),
         Wanted::Usable {
             serial: 1,
             first: true
@@ -169,7 +278,7 @@ fn a_day_of_expiries_needs_one_fetch_each() {
     let mut fetches = 0;
     for second in 0..24 * 3600 {
         let now = seconds(second);
-        state.on_wanted(now);
+        state.on_wanted(by(A), now);
         if state.fetch_due().is_some_and(|due| due <= now) {
             fetches += 1;
             state.on_fetched(fetches, HOUR, now);
@@ -182,22 +291,55 @@ fn a_day_of_expiries_needs_one_fetch_each() {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Wait(u64),
-    Want,
-    Refuse,
+    Want(TurnKey),
+    Refuse(TurnKey),
+    Accept,
     Fail(TokenError),
     Fetch(u64),
+}
+
+fn sender() -> impl Strategy<Value = TurnKey> {
+    (0u64..6).prop_map(TurnKey::Group)
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         (0u64..4000).prop_map(Step::Wait),
-        Just(Step::Want),
-        Just(Step::Refuse),
+        sender().prop_map(Step::Want),
+        sender().prop_map(Step::Refuse),
+        Just(Step::Accept),
         Just(Step::Fail(TokenError::Unreachable)),
         Just(Step::Fail(TokenError::Refused)),
         (0u64..10_000).prop_map(|wait| Step::Fail(TokenError::Throttled { wait: seconds(wait) })),
         (1u64..100_000).prop_map(Step::Fetch),
     ]
+}
+
+/// One sender pushes at these times to devices that all answer 401, and each push is made again as soon as there is
+/// another token. A fetch takes no time. How many there were.
+fn fetches_under_attack(
+    state: &mut State,
+    pauses_millis: &[u64],
+    mut meanwhile: impl FnMut(&mut State, Duration),
+) -> u64 {
+    let (mut now, mut serial) = (Duration::ZERO, 1);
+    for pause in pauses_millis {
+        now += Duration::from_millis(*pause);
+        let mut refused_with = 0;
+        for _ in 0..2 {
+            let Some(used) = usable_to(state, after(refused_with, A), now) else {
+                break;
+            };
+            state.on_refused(used, A, now);
+            refused_with = used;
+            if state.fetch_due().is_some_and(|due| due <= now) {
+                serial += 1;
+                state.on_fetched(serial, HOUR, now);
+            }
+        }
+        meanwhile(state, now);
+    }
+    serial - 1
 }
 
 proptest! {
@@ -211,31 +353,93 @@ proptest! {
     }
 
     #[test]
-    fn whatever_happens_a_push_without_a_token_makes_a_fetch_due_within_a_minute_and_a_refused_token_stays_away(
-        steps in proptest::collection::vec(step(), 1..60)
+    fn whatever_happens_a_push_without_a_token_makes_a_fetch_due_within_a_minute_and_none_gets_one_that_it_was_refused_with(
+        steps in proptest::collection::vec(step(), 1..80)
     ) {
-        let (mut state, mut now, mut newest, mut refused) = (State::default(), Duration::ZERO, 0, NEW);
+        let (mut state, mut now, mut newest, mut refused) = (State::default(), Duration::ZERO, 0, 0);
         for step in steps {
             match step {
-                Step::Wait(wait) => now += seconds(wait),
-                Step::Refuse => {
-                    state.on_refused(newest, now);
+                Step::Wait(wait) => now += Duration::from_millis(wait * 50),
+                Step::Refuse(sender) => {
+                    state.on_refused(newest, sender, now);
                     refused = newest;
                 }
+                Step::Accept => state.on_accepted(newest),
                 Step::Fail(error) => state.on_failed(error, now, 0.5),
                 Step::Fetch(lifetime) => {
                     newest += 1;
                     state.on_fetched(newest, seconds(lifetime), now);
                 }
-                Step::Want => match state.on_wanted(now) {
-                    Wanted::Usable { serial, .. } => prop_assert!(serial == newest && serial != refused),
+                Step::Want(sender) => match state.on_wanted(after(refused, sender), now) {
+                    Wanted::Usable { serial, .. } => prop_assert!(serial == newest && serial > refused),
                     Wanted::Coming => prop_assert!(state.fetch_due().unwrap() <= now),
                     Wanted::BackingOff { until } => {
                         prop_assert_eq!(state.fetch_due(), Some(until));
                         prop_assert!(until <= now + LONGEST_BACKOFF_REFUSED);
                     }
+                    Wanted::Doubted { until } => prop_assert!(now < until && until <= now + SPACING),
                 },
             }
         }
+    }
+
+    #[test]
+    fn one_senders_refusals_bring_about_a_fetch_in_ten_seconds_and_hold_nobody_else(
+        pauses in proptest::collection::vec(0u64..3_000, 1..300), quiet: bool
+    ) {
+        let mut state = proven();
+        let fetches = fetches_under_attack(&mut state, &pauses, |state, now| {
+            let serial = usable_to(state, by(B), now);
+            assert!(serial.is_some(), "B is held at {now:?}");
+            if !quiet {
+                state.on_accepted(serial.unwrap());
+            }
+        });
+        let whole = Duration::from_millis(pauses.iter().sum());
+        prop_assert!(fetches <= 1 + whole.as_secs() / SPACING.as_secs(), "{fetches} in {whole:?}");
+    }
+
+    #[test]
+    fn a_token_that_really_ended_is_replaced_by_the_first_refusal_even_while_another_sender_is_refused_all_the_time(
+        pauses in proptest::collection::vec(0u64..3_000, 1..100)
+    ) {
+        let mut state = proven();
+        fetches_under_attack(&mut state, &pauses, |state, now| {
+            let serial = usable_to(state, by(B), now).unwrap();
+            state.on_accepted(serial);
+        });
+        let now = Duration::from_millis(pauses.iter().sum());
+        let ended = usable_to(&mut state, by(B), now).unwrap();
+        prop_assert_ne!(state.on_refused(ended, B, now), Mend::Stays { accepted: true });
+        prop_assert_eq!(state.on_wanted(after(ended, B), now), Wanted::Coming);
+    }
+
+    #[test]
+    fn where_everybody_is_refused_the_provider_sees_few_calls_and_the_endpoint_few_requests(
+        pushes in proptest::collection::vec((0u64..50, 0u64..40), 500..1500)
+    ) {
+        let (mut state, mut now, mut serial, mut calls) = (State::default(), Duration::ZERO, 0, 0);
+        for (pause, sender) in pushes {
+            now += Duration::from_millis(pause);
+            let sender = TurnKey::Group(sender);
+            let mut refused_with = 0;
+            for _ in 0..2 {
+                let wanted = state.on_wanted(after(refused_with, sender), now);
+                if wanted == Wanted::Coming {
+                    serial += 1;
+                    state.on_fetched(serial, HOUR, now);
+                }
+                let Some(used) = usable_to(&mut state, after(refused_with, sender), now) else { break };
+                calls += 1;
+                refused_with = used;
+                if state.on_refused(used, sender, now) == (Mend::Stays { accepted: false }) {
+                    break;
+                }
+            }
+        }
+        let spans = 1 + now.as_secs() / SPACING.as_secs();
+        prop_assert!(serial <= 1 + spans, "{serial} fetches in {now:?}");
+        // Three before it is clear in each span, and one a second that tries.
+        prop_assert!(calls <= 8 + spans * 14, "{calls} calls in {now:?}");
     }
 }
