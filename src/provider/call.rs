@@ -21,10 +21,12 @@ use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 use tokio::time::{sleep, timeout};
 
 mod losses;
+mod push;
 mod unanswered;
 
+pub(crate) use self::push::{Over, Push, Tried};
 use self::{
-    losses::Losses,
+    losses::{Loss, Losses},
     unanswered::{not_taken, token_refused, without_body, without_token},
 };
 
@@ -47,46 +49,6 @@ const LONGEST_RETRY: Duration = Duration::from_secs(2);
 /// Time to connect to a host that was never heard of as the provider, all tries together. Whoever names such hosts has
 /// turns for this long and no longer; one that is there is connected to in a fraction.
 const UNKNOWN_HOST_LIMIT: Duration = Duration::from_secs(2);
-/// One push in the form of its provider.
-pub(crate) trait Push: Sync {
-    /// What is sent.
-    fn body(&self) -> Bytes;
-    /// The head of a try; access token, length and body are added to it.
-    fn request(&self, over: Over) -> RequestBuilder;
-    /// What an answer means.
-    fn read(&self, answer: &Answer) -> Reading;
-    /// Whether the provider itself gave it, by its form, whatever it means.
-    fn is_own(&self, answer: &Answer) -> bool;
-    /// Whose push it is.
-    fn sender(&self) -> TurnKey;
-    /// Whether the end of a device is believed only when a fresh connection says so too.
-    fn confirms_an_end(&self) -> bool {
-        false
-    }
-    /// Told of each try.
-    fn tried(&self, _tried: &Tried<'_>) {}
-    /// Whether failures of this push say something of the provider, and not only of whom its caller named.
-    fn speaks(&self) -> bool {
-        true
-    }
-}
-
-/// What a request goes over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Over {
-    /// Whatever the HTTP client has.
-    AnyConnection,
-    /// A connection that nothing was sent over before.
-    FreshConnection,
-}
-
-/// How one try ended, in times of the monotonic clock.
-pub(crate) struct Tried<'a> {
-    pub(crate) began: Duration,
-    pub(crate) ended: Duration,
-    /// The head of an answer, if there was one.
-    pub(crate) result: Result<&'a Response, SendError>,
-}
 
 /// How a try goes out.
 #[derive(Clone, Copy)]
@@ -225,7 +187,7 @@ impl Caller {
                 Ok(response) => return Ok(Reached::Response(token, response)),
                 Err(error) => error,
             };
-            if let Some(outcome) = self.after(error) {
+            if let Some(outcome) = self.after(error, push, began) {
                 return Ok(Reached::Nobody(outcome));
             }
             if !self.pause(&mut wait, give_up).await {
@@ -267,17 +229,21 @@ impl Caller {
         }
     }
 
-    /// What a try without an answer comes to; `None` when it may be made again.
-    fn after(&self, error: SendError) -> Option<Outcome> {
+    /// What a try that `began` then and got no answer comes to; `None` when it may be made again.
+    fn after(&self, error: SendError, push: &impl Push, began: Duration) -> Option<Outcome> {
         match error {
             SendError::NotSent | SendError::Refused => None,
             SendError::Unsendable => Some(failed(Reason::PayloadRejected, false, Health::Answered)),
             SendError::TimedOut => Some(failed(Reason::ProviderTimeout, true, Health::Faulty)),
-            SendError::Lost => Some(failed(
-                Reason::UnknownOutcome,
-                true,
-                self.losses.note(self.clock.now().mono),
-            )),
+            SendError::Reset => Some(failed(Reason::UnknownOutcome, true, Health::Faulty)),
+            SendError::Lost => {
+                let loss = Loss {
+                    began,
+                    at: self.clock.now().mono,
+                    shared: push.shares_its_connection(),
+                };
+                Some(failed(Reason::UnknownOutcome, true, self.losses.note(loss)))
+            }
         }
     }
 
@@ -356,6 +322,7 @@ impl Caller {
             | SendError::Refused
             | SendError::Unsendable
             | SendError::TimedOut
+            | SendError::Reset
             | SendError::Lost => {
                 tracing::debug!(
                     cause = (self.describe)(error),

@@ -206,6 +206,8 @@ pub(crate) enum SendError {
     Refused,
     /// No answer in time.
     TimedOut,
+    /// The peer ended the stream, and not its connection, after the request may have been read.
+    Reset,
     /// The connection was lost after the request may have been read.
     Lost,
 }
@@ -220,6 +222,9 @@ pub(crate) fn classify(error: &reqwest::Error, custody: &Custody) -> SendError {
     }
     if custody.withdraw() || error.is_connect() {
         return SendError::NotSent;
+    }
+    if h2_error(error).is_some_and(|error| error.is_reset() && error.is_remote()) {
+        return SendError::Reset;
     }
     // A PING without an answer is among these: it ends the connection, not one push.
     SendError::Lost

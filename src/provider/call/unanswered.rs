@@ -19,9 +19,11 @@ const REFUSED_REST: Duration = Duration::from_secs(10);
 pub(super) fn not_taken(last: SendError) -> Outcome {
     match last {
         SendError::Refused => failed(Reason::ProviderUnavailable, true, Health::Faulty),
-        SendError::NotSent | SendError::Unsendable | SendError::TimedOut | SendError::Lost => {
-            Outcome::Unreachable
-        }
+        SendError::NotSent
+        | SendError::Unsendable
+        | SendError::TimedOut
+        | SendError::Reset
+        | SendError::Lost => Outcome::Unreachable,
     }
 }
 

@@ -138,7 +138,7 @@ impl Push for FcmPush<'_> {
     fn tried(&self, tried: &Tried<'_>) {
         match tried.result {
             Ok(_) => self.place.answered(tried.ended),
-            Err(SendError::NotSent | SendError::Refused | SendError::TimedOut) => {
+            Err(SendError::NotSent | SendError::Refused | SendError::Reset | SendError::TimedOut) => {
                 self.place.failed(tried.began, tried.ended);
             }
             // A lost connection is gone already: the next try dials anew.

@@ -92,9 +92,10 @@ impl TokenEndpoint {
         TokenError::Throttled { wait }
     }
 
+    /// Only an error in the form of RFC 6749, 5.2 is a refusal: whatever else comes may be some proxy's.
     fn no_token(&self, status: StatusCode, body: &[u8]) -> TokenError {
         let (provider, status, code) = (self.provider, status.as_u16(), response::error_code(body));
-        if matches!(status, 400 | 401 | 403) {
+        if let (400 | 401 | 403, Some(code)) = (status, &code) {
             metrics::counter!(
                 "relay_provider_refuses_relay_total", "provider" => provider, "reason" => "credentials"
             )
@@ -107,6 +108,7 @@ impl TokenEndpoint {
             );
             return TokenError::Refused;
         }
+        let code = code.as_deref().unwrap_or("unnamed");
         tracing::warn!(provider, status, code, "token endpoint gives no token");
         without_token(status)
     }

@@ -12,6 +12,9 @@ const SHORTEST_LIFETIME: Duration = Duration::from_secs(5);
 /// A lifetime beyond this is not believed.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
+/// `unsupported_grant_type` has 22 letters, and a log line room for some more.
+const LONGEST_CODE: usize = 40;
+
 /// A token and how long it lives.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued {
@@ -54,18 +57,18 @@ fn lifetime(seconds: f64) -> Option<Duration> {
     (believed >= SHORTEST_LIFETIME).then_some(believed)
 }
 
-/// The `error` of a refusal, for the log: RFC 6749's codes are short words, anything else is not repeated.
-pub(super) fn error_code(body: &[u8]) -> String {
+/// The `error` of a refusal: RFC 6749's codes are short words, and anything else is none.
+pub(super) fn error_code(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Refusal {
         error: String,
     }
-    let plain = |code: &String| code.len() <= 40 && code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-    let code = serde_json::from_slice::<Refusal>(body)
-        .ok()
-        .map(|refusal| refusal.error)
-        .filter(plain);
-    code.unwrap_or_else(|| "unnamed".to_owned())
+    let Refusal { error } = serde_json::from_slice(body).ok()?;
+    let is_word = (1..=LONGEST_CODE).contains(&error.len())
+        && error
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_word.then_some(error)
 }
 
 #[cfg(test)]
@@ -129,12 +132,19 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_error_codes_are_repeated() {
+    fn only_short_words_are_error_codes() {
         assert_eq!(
-            error_code(br#"{"error":"invalid_grant","error_description":"secret"}"#),
-            "invalid_grant"
+            error_code(br#"{"error":"invalid_grant","error_description":"secret"}"#).as_deref(),
+            Some("invalid_grant")
         );
-        assert_eq!(error_code(br#"{"error":"Some Secret"}"#), "unnamed");
-        assert_eq!(error_code(b"<html>"), "unnamed");
+        for none in [
+            &br#"{"error":"Some Secret"}"#[..],
+            br#"{"error":""}"#,
+            br#"{"error":{"code":403}}"#,
+            b"<html>",
+            b"",
+        ] {
+            assert_eq!(error_code(none), None);
+        }
     }
 }

@@ -162,13 +162,24 @@ impl Push for WnsPush<'_> {
         self.delivery.sender
     }
 
+    /// HTTP/1.1.
+    fn shares_its_connection(&self) -> bool {
+        false
+    }
+
     fn tried(&self, tried: &Tried<'_>) {
         let (host, now) = (self.channel.host(), tried.ended);
         match tried.result {
             Ok(response) if error::is_from_wns(response.headers()) => self.wns.hosts().answered(host, now),
             Ok(response) if response.status().is_server_error() => self.wns.hosts().failed(host, now),
             Ok(_) | Err(SendError::Unsendable) => {}
-            Err(SendError::NotSent | SendError::Refused | SendError::TimedOut | SendError::Lost) => {
+            Err(
+                SendError::NotSent
+                | SendError::Refused
+                | SendError::TimedOut
+                | SendError::Reset
+                | SendError::Lost,
+            ) => {
                 self.wns.hosts().failed(host, now);
             }
         }

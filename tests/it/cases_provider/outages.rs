@@ -17,6 +17,7 @@ use crate::support::{
 
 /// `relay_breaker_state` of an open one.
 const OPEN: f64 = 2.0;
+const H2_INTERNAL_ERROR: u32 = 2;
 /// The longest step of the breaker, in seconds.
 const LONGEST_STEP: u64 = 10;
 
@@ -31,6 +32,30 @@ async fn each_unreachable_provider_is_given_up_and_found_again_by_the_first_push
         goes_and_comes_back(&world, &world.simulators.wns, Platform::Windows),
     )
     .await;
+}
+
+// Calls that end without an answer, one after the other and so each on a connection of its own, are so many faults, and
+// so are streams that the provider resets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_loses_or_resets_every_call_is_given_up() {
+    for (platform, ending) in [
+        (Platform::Windows, Behaviour::kill_connection()),
+        (Platform::Android, Behaviour::kill_connection()),
+        (Platform::Android, Behaviour::reset_stream(H2_INTERNAL_ERROR)),
+    ] {
+        let world = world("5s").await;
+        let instance = grown_instance();
+        let push_one = async || world.relay.push(&instance, &push(&world, platform)).await;
+        assert_eq!(push_one().await.word(), "sent");
+        world.simulators.fcm.script().always(ending.clone());
+        world.simulators.wns.script().always(ending);
+        until("the breaker is open", async || {
+            let answer = push_one().await;
+            assert!(["failed", "overloaded"].contains(&answer.word()), "{answer:?}");
+            breaker(&world, platform).await == OPEN
+        })
+        .await;
+    }
 }
 
 async fn goes_and_comes_back<P: Provider>(world: &World, provider: &Simulator<P>, platform: Platform) {

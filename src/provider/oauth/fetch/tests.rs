@@ -63,12 +63,24 @@ async fn whatever_else_is_answered_is_refused_or_unavailable_and_never_a_token()
             TokenError::Refused,
         ),
         (
-            "HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 401 No\r\ncontent-length: 26\r\n\r\n{\"error\":\"invalid_client\"}",
             TokenError::Refused,
         ),
         (
-            "HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n",
-            TokenError::Refused,
+            "HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n",
+            TokenError::Unusable,
+        ),
+        (
+            "HTTP/1.1 403 No\r\ncontent-length: 13\r\n\r\n<html></html>",
+            TokenError::Unusable,
+        ),
+        (
+            "HTTP/1.1 400 No\r\ncontent-length: 22\r\n\r\n{\"error\":{\"code\":400}}",
+            TokenError::Unusable,
+        ),
+        (
+            "HTTP/1.1 503 No\r\ncontent-length: 35\r\n\r\n{\"error\":\"temporarily_unavailable\"}",
+            TokenError::Unavailable,
         ),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n<html></html>",
