@@ -77,6 +77,8 @@ pub(crate) enum Reading {
     Outcome(Outcome),
     /// The relay itself is refused, for good.
     RelayRefused(Refusal),
+    /// It reads like that and is not in the provider's form: the operator is told, and the push may do better later.
+    PerhapsRelayRefused(Refusal),
     /// The access token is refused: the relay is, if a fresh one is refused too.
     TokenRefused(Refusal),
 }
@@ -132,6 +134,7 @@ impl Reading {
     pub(crate) fn outcome(self) -> Outcome {
         match self {
             Self::Outcome(outcome) => outcome,
+            Self::PerhapsRelayRefused(_) => not_the_providers(),
             Self::RelayRefused(_) | Self::TokenRefused(_) => misconfigured(),
         }
     }

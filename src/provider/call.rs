@@ -32,7 +32,7 @@ use self::{
 
 use super::{
     alarm::{Alarms, Refusal},
-    answer::{Answer, Reading, failed, misconfigured, of_an_unknown_host},
+    answer::{Answer, Reading, failed, misconfigured, not_the_providers, of_an_unknown_host},
     http::{CONNECT_LIMIT, SendError, classify, read_body, watched_body},
     oauth::{AccessToken, Asker, Mend, NoToken, TokenKeeper},
     retry_after::retry_after,
@@ -144,7 +144,14 @@ impl Caller {
                     manner.over = Over::FreshConnection;
                 }
                 Reading::Outcome(outcome) => return Ok(outcome),
-                Reading::RelayRefused(refusal) => return Ok(self.refused(refusal)),
+                Reading::RelayRefused(refusal) => {
+                    self.alarms.refused(refusal, self.clock.now().mono);
+                    return Ok(misconfigured());
+                }
+                Reading::PerhapsRelayRefused(refusal) => {
+                    self.alarms.refused(refusal, self.clock.now().mono);
+                    return Ok(not_the_providers());
+                }
                 Reading::TokenRefused(refusal) => {
                     let (whose, is_first) = ((&token, push.sender()), manner.refused_with == 0);
                     if let Some(outcome) = self.without_this(keeper, whose, is_first, refusal) {
@@ -331,11 +338,6 @@ impl Caller {
                 );
             }
         }
-    }
-
-    fn refused(&self, refusal: Refusal) -> Outcome {
-        self.alarms.refused(refusal, self.clock.now().mono);
-        misconfigured()
     }
 
     fn jittered(&self, wait: Duration) -> Duration {

@@ -2,7 +2,7 @@
 //!
 //! Two answers look alike and mean opposite things: a 404 is the device's end only when an `FcmError` says
 //! `UNREGISTERED` (else the project is wrong), and a 400 `INVALID_ARGUMENT` is about the token only in two exact shapes
-//! (else it is about the payload).
+//! (else it is about the payload). An error without Google's envelope is not FCM's, and final for nobody.
 
 use std::time::Duration;
 
@@ -30,7 +30,13 @@ struct Accepted {
 
 /// Reads an answer to a push to `token`.
 pub(super) fn read(answer: &Answer, token: &Redacted) -> Reading {
-    let error = ErrorObject::parse(&answer.body).unwrap_or_default();
+    let error = match ErrorObject::parse(&answer.body) {
+        Some(error) => error,
+        None => match not_googles(answer.status) {
+            Some(reading) => return reading,
+            None => ErrorObject::default(),
+        },
+    };
     let fcm_code = error.fcm_code();
     let outcome = match (answer.status, fcm_code.as_deref()) {
         (200, _) => accepted(answer),
@@ -53,6 +59,17 @@ pub(super) fn read(answer: &Answer, token: &Redacted) -> Reading {
 /// Whether it was FCM that answered with this error, and not some proxy.
 pub(super) fn is_from_fcm(answer: &Answer) -> bool {
     ErrorObject::parse(&answer.body).is_some()
+}
+
+/// A 4xx without Google's envelope, which is some proxy's or of a wrong FCM_ENDPOINT. `None`: it means the same with any
+/// body. A 401 may be about the access token, and a 429 asks to wait.
+fn not_googles(status: u16) -> Option<Reading> {
+    match status {
+        401 | 429 => None,
+        403 | 404 => Some(Reading::PerhapsRelayRefused(refusal(status, None))),
+        400..=499 => Some(Reading::Outcome(not_the_providers())),
+        _ => None,
+    }
 }
 
 fn accepted(answer: &Answer) -> Outcome {

@@ -34,7 +34,7 @@ pub(super) fn read(answer: &Answer) -> Reading {
                 "WNS does not take its own access token",
             ));
         }
-        403 | 404 | 410 if !from_wns => not_the_providers(),
+        400 | 403 | 404 | 410 | 413 if !from_wns => not_the_providers(),
         403 | 404 | 410 => return refused(answer),
         406 | 429 => throttled(answer),
         400 | 413 => failed(Reason::PayloadRejected, false, Health::Answered),

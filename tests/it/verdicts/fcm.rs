@@ -110,8 +110,8 @@ fn almost_dead() -> Vec<Row> {
             fcm_error(404, "NOT_FOUND", "SOMETHING_NEW"),
             lasting(MISCONFIGURED),
         ),
-        row("404, html", Behaviour::html(404), lasting(MISCONFIGURED)),
-        row("404, no body", Behaviour::status(404), lasting(MISCONFIGURED)),
+        row("404, html", Behaviour::html(404), passing(UNAVAILABLE)),
+        row("404, no body", Behaviour::status(404), passing(UNAVAILABLE)),
         row(
             "404, word in the text",
             error(404, "UNREGISTERED", "UNREGISTERED", Vec::new()),
@@ -136,7 +136,7 @@ fn almost_dead() -> Vec<Row> {
             fcm_error(404, "NOT_FOUND", "SENDER_ID_MISMATCH"),
             lasting(MISCONFIGURED),
         ),
-        row("410", Behaviour::status(410), lasting(MISCONFIGURED)),
+        row("410", Behaviour::status(410), passing(UNAVAILABLE)),
     ]
 }
 
@@ -177,10 +177,15 @@ fn almost_bad_tokens() -> Vec<Row> {
                 violation("message.android.ttl", "bad"),
             ],
         ),
-        row("400, html", Behaviour::html(400), lasting(REJECTED)),
+        row("400, html", Behaviour::html(400), passing(UNAVAILABLE)),
         row("400, cut", cut(verdict::bad_data()), passing(UNAVAILABLE)),
-        row("400, no body", Behaviour::status(400), lasting(REJECTED)),
-        row("413", Behaviour::status(413), lasting(REJECTED)),
+        row("400, no body", Behaviour::status(400), passing(UNAVAILABLE)),
+        row("413", Behaviour::status(413), passing(UNAVAILABLE)),
+        row(
+            "413 of Google",
+            error(413, "X", "No.", Vec::new()),
+            lasting(REJECTED),
+        ),
     ]
 }
 
@@ -192,8 +197,13 @@ fn refusals_of_the_relay() -> Vec<Row> {
             lasting(MISCONFIGURED),
         ),
         row("403", verdict::permission_denied(), lasting(MISCONFIGURED)),
-        row("403, html", Behaviour::html(403), lasting(MISCONFIGURED)),
-        row("405", Behaviour::status(405), lasting(MISCONFIGURED)),
+        row("403, html", Behaviour::html(403), passing(UNAVAILABLE)),
+        row("405", Behaviour::status(405), passing(UNAVAILABLE)),
+        row(
+            "405 of Google",
+            error(405, "X", "No.", Vec::new()),
+            lasting(MISCONFIGURED),
+        ),
     ]
 }
 

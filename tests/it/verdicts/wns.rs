@@ -172,10 +172,12 @@ fn troubles() -> Vec<Row> {
 /// Without a header of WNS it is somebody else who speaks, and says nothing of the device.
 fn not_from_wns() -> Vec<Row> {
     let mut rows: Vec<_> = [
+        ("400 of a proxy", 400),
         ("403 of a proxy", 403),
         ("404 of a proxy", 404),
         ("410 of a proxy", 410),
         ("407 of a proxy", 407),
+        ("413 of a proxy", 413),
     ]
     .map(|(name, status)| row(name, bare(status), passing(UNAVAILABLE)))
     .into();

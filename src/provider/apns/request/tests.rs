@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use sovereign_relay_actors::push::TurnKey;
 use sovereign_relay_protocol::{
     envelope::CollapseTag,
     platform::{Environment, Platform},

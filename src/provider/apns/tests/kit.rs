@@ -13,6 +13,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use sovereign_relay_actors::{
     now::Now,
     ports::{Clock, Delivery, Failure, Outcome, PushProvider as _},
+    push::TurnKey,
 };
 use sovereign_relay_protocol::{
     platform::{Environment, Platform, Priority},

@@ -23,7 +23,7 @@ fn read_body(status: u16, body: impl Into<bytes::Bytes>) -> Outcome {
 fn refused_as(status: u16, body: String) -> &'static str {
     match reading(status, body) {
         Reading::RelayRefused(refusal) | Reading::TokenRefused(refusal) => refusal.reason,
-        Reading::Outcome(outcome) => panic!("{outcome:?}"),
+        other @ (Reading::Outcome(_) | Reading::PerhapsRelayRefused(_)) => panic!("{other:?}"),
     }
 }
 
@@ -107,13 +107,14 @@ fn only_unregistered_in_an_fcm_error_is_certain() {
         ),
         certain
     );
-    for body in [
-        error("Requested entity was not found.", vec![]),
-        String::new(),
-        "UNREGISTERED".into(),
-        "{}".into(),
-    ] {
-        assert_eq!(failure(read_body(404, body)).reason, Reason::RelayMisconfigured);
+    let unnamed = read_body(404, error("Requested entity was not found.", vec![]));
+    assert_eq!(failure(unnamed).reason, Reason::RelayMisconfigured);
+    for body in ["", "UNREGISTERED", "{}"] {
+        assert_eq!(
+            failure(read_body(404, body)).reason,
+            Reason::ProviderUnavailable,
+            "{body}"
+        );
     }
     for status in [400, 401, 403, 500] {
         assert!(
@@ -160,7 +161,6 @@ fn an_invalid_argument_about_anything_else_is_the_payloads() {
             "x",
             vec![fcm("INVALID_ARGUMENT"), violations(&["message.token.x"])],
         ),
-        "<html>400</html>".to_owned(),
     ];
     for body in bodies {
         let failure = failure(read_body(400, body.clone()));
@@ -239,7 +239,6 @@ fn a_token_of_another_project_is_conditional_and_any_other_403_is_the_relays() {
         refused_as(403, error("", vec![fcm("THIRD_PARTY_AUTH_ERROR")])),
         "third_party_auth"
     );
-    assert_eq!(refused_as(403, String::new()), "permission_denied");
 }
 
 #[test]
@@ -355,7 +354,24 @@ fn answers_that_are_not_of_fcms_making_are_retryable_or_an_alarm() {
         );
     }
     for status in [402, 405, 410, 418] {
-        assert_eq!(refused_as(status, String::new()), "unexpected", "{status}");
+        assert_eq!(refused_as(status, error("", vec![])), "unexpected", "{status}");
+    }
+}
+
+#[test]
+fn a_4xx_without_googles_envelope_is_final_for_nobody_and_an_alarm_where_the_relay_may_be_refused() {
+    for status in [400, 402, 403, 404, 405, 410, 413, 418, 451] {
+        for body in ["", "<html>", "{}", r#"{"error":"text"}"#, r#"{"error":null}"#] {
+            let reading = reading(status, body);
+            let alarms = matches!(reading, Reading::PerhapsRelayRefused(_));
+            assert_eq!(alarms, [403, 404].contains(&status), "{status} {body}");
+            let failure = failure(reading.outcome());
+            assert_eq!(
+                (failure.reason, failure.retryable),
+                (Reason::ProviderUnavailable, true),
+                "{status} {body}"
+            );
+        }
     }
 }
 

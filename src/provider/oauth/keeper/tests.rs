@@ -156,7 +156,7 @@ async fn a_thousand_refusals_of_one_token_make_one_fetch() {
     let world = World::with(Endpoint::default());
     world.token().await.unwrap();
     let old = world.keeper.token(FIRST, HOUR).await.unwrap();
-    let refused = |push| world.keeper.refused(&old, TurnKey::Group(push % 7));
+    let refused = |push: u64| world.keeper.refused(&old, TurnKey::Group(push % 7));
     let mends: Vec<_> = (0..1000).map(refused).collect();
     assert_eq!(mends[0], Mend::Begins, "told once");
     assert!(mends[1..].iter().all(|mend| *mend == Mend::UnderWay));
@@ -274,13 +274,18 @@ async fn a_push_that_ends_before_the_next_try_of_the_endpoint_does_not_wait_for_
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_endpoint_is_left_alone_and_pushes_are_told_what_is_left_of_its_wait() {
-    let throttled = |seconds| TokenError::Throttled {
-        wait: Duration::from_secs(seconds),
+    let error = TokenError::Throttled {
+        wait: Duration::from_secs(37),
     };
-    let world = World::with(Endpoint::default().then(Some(throttled(37))));
-    assert_eq!(world.token().await, Err(throttled(37)));
+    let told = |rest| NoToken::NotIssued {
+        error,
+        wait: Some(Duration::from_secs(rest)),
+    };
+    let world = World::with(Endpoint::default().then(Some(error)));
+    let sender = FIRST.sender;
+    assert_eq!(world.told(sender).await, Err(told(37)));
     sleep(Duration::from_secs(20)).await;
-    assert_eq!(world.token().await, Err(throttled(17)));
+    assert_eq!(world.told(sender).await, Err(told(17)));
     assert_eq!(world.endpoint.fetches(), 1);
     sleep(Duration::from_secs(10)).await;
     assert_eq!(world.token().await, Ok(2), "it has the time to wait");
