@@ -10,7 +10,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{
-    RequestBuilder, Response,
+    Response,
     header::{AUTHORIZATION, CONTENT_LENGTH},
 };
 use sovereign_relay_actors::{

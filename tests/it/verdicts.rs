@@ -37,6 +37,8 @@ struct Row {
     /// How often the provider is asked, the relay's own retry included.
     calls: u64,
     expected: Expected,
+    /// The operator hears of it though the instance is told of a passing failure.
+    alarms: bool,
 }
 
 enum Expected {
@@ -76,6 +78,7 @@ fn row(name: &'static str, answer: Behaviour, expected: Expected) -> Row {
         answer,
         calls: 1,
         expected,
+        alarms: false,
     }
 }
 
@@ -84,18 +87,23 @@ impl Row {
         Self { calls, ..self }
     }
 
+    fn alarming(self) -> Self {
+        Self { alarms: true, ..self }
+    }
+
     /// What the operator has to hear of.
     fn refusal(&self, platform: Platform, request_id: &str) -> Option<Refusal> {
         let Ending::Answer(answer) = &self.answer.ending else {
             return None;
         };
-        let is_one = matches!(
-            self.expected,
-            Expected::Failed {
-                reason: MISCONFIGURED,
-                ..
-            }
-        );
+        let is_one = self.alarms
+            || matches!(
+                self.expected,
+                Expected::Failed {
+                    reason: MISCONFIGURED,
+                    ..
+                }
+            );
         is_one.then(|| Refusal {
             provider: provider(platform),
             status: answer.status,

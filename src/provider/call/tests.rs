@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use futures_util::future::{BoxFuture, join_all};
+use reqwest::RequestBuilder;
 use sovereign_relay_actors::ports::{Certainty, Failure, Hold};
 use sovereign_relay_protocol::time::UnixMillis;
 use tokio::{

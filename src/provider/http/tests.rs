@@ -150,7 +150,7 @@ async fn a_refused_stream_was_not_sent_and_a_stream_that_is_reset_may_have_been(
     for (behaviour, expected) in [
         (Behaviour::refuse_stream(), SendError::Refused),
         (Behaviour::reset_stream(2), SendError::Reset),
-        (Behaviour::reset_stream(8), SendError::Lost),
+        (Behaviour::reset_stream(8), SendError::Reset),
         (Behaviour::kill_connection(), SendError::Lost),
     ] {
         world.simulators.fcm.script().next(1, behaviour.clone());

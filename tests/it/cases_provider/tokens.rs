@@ -59,7 +59,7 @@ async fn devices_of_one_instance_that_answer_401_cost_no_other_push_and_few_toke
         for round in 0..20 {
             let body = push(&world, platform);
             always_refused(&world, platform, &body["deviceToken"]);
-            let refused = send_all(&world, odd, &[body.clone()], 1).await;
+            let refused = send_all(&world, odd, std::slice::from_ref(&body), 1).await;
             assert_passing(&refused[0], &["provider_unavailable", "relay_misconfigured"]);
             assert_held(&world, send_all(&world, odd, &[body], 1)).await;
             if round == 10 {

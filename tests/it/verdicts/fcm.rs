@@ -110,8 +110,8 @@ fn almost_dead() -> Vec<Row> {
             fcm_error(404, "NOT_FOUND", "SOMETHING_NEW"),
             lasting(MISCONFIGURED),
         ),
-        row("404, html", Behaviour::html(404), passing(UNAVAILABLE)),
-        row("404, no body", Behaviour::status(404), passing(UNAVAILABLE)),
+        row("404, html", Behaviour::html(404), passing(UNAVAILABLE)).alarming(),
+        row("404, no body", Behaviour::status(404), passing(UNAVAILABLE)).alarming(),
         row(
             "404, word in the text",
             error(404, "UNREGISTERED", "UNREGISTERED", Vec::new()),
@@ -197,7 +197,7 @@ fn refusals_of_the_relay() -> Vec<Row> {
             lasting(MISCONFIGURED),
         ),
         row("403", verdict::permission_denied(), lasting(MISCONFIGURED)),
-        row("403, html", Behaviour::html(403), passing(UNAVAILABLE)),
+        row("403, html", Behaviour::html(403), passing(UNAVAILABLE)).alarming(),
         row("405", Behaviour::status(405), passing(UNAVAILABLE)),
         row(
             "405 of Google",
