@@ -55,9 +55,15 @@ async fn credentials_go_out_as_an_encoded_form() {
     assert!(request.ends_with(form), "{request}");
 }
 
+async fn answered_as(answers: &[(&'static str, TokenError)]) {
+    for (answer, expected) in answers {
+        assert_eq!(ask(answer).await.0.unwrap_err(), *expected, "{answer}");
+    }
+}
+
 #[tokio::test]
-async fn whatever_else_is_answered_is_refused_or_unavailable_and_never_a_token() {
-    let answers = [
+async fn credentials_are_refused_by_a_word_of_rfc_6749_and_by_no_page_of_a_proxy() {
+    answered_as(&[
         (
             "HTTP/1.1 400 Bad Request\r\ncontent-length: 25\r\n\r\n{\"error\":\"invalid_grant\"} ",
             TokenError::Refused,
@@ -82,6 +88,13 @@ async fn whatever_else_is_answered_is_refused_or_unavailable_and_never_a_token()
             "HTTP/1.1 503 No\r\ncontent-length: 35\r\n\r\n{\"error\":\"temporarily_unavailable\"}",
             TokenError::Unavailable,
         ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn whatever_else_is_answered_is_never_a_token() {
+    answered_as(&[
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n<html></html>",
             TokenError::Unusable,
@@ -116,10 +129,8 @@ async fn whatever_else_is_answered_is_refused_or_unavailable_and_never_a_token()
         ),
         ("", TokenError::Unreachable),
         ("garbage\r\n\r\n", TokenError::Unreachable),
-    ];
-    for (answer, expected) in answers {
-        assert_eq!(ask(answer).await.0.unwrap_err(), expected, "{answer}");
-    }
+    ])
+    .await;
 }
 
 #[tokio::test]
