@@ -147,6 +147,13 @@ impl Lane {
         }
     }
 
+    /// Makes two lanes one provider's environments: a token that one of them takes is not gone because the other doesn't
+    /// know it. Once, before the first push.
+    pub fn pair(&self, other: &Self) {
+        self.core.pair(&other.core);
+        other.core.pair(&self.core);
+    }
+
     /// The scope of pushes to `platform`; `None` answers `platform_not_configured`.
     pub fn scope(&self, platform: Platform) -> Option<Scope> {
         self.core.scope(platform)

@@ -91,12 +91,14 @@ fn lanes(providers: &Providers, runtimes: &Runtimes, clock: &Arc<dyn Clock>) -> 
             LaneConfig::default(),
         )
     };
-    Lanes {
+    let lanes = Lanes {
         apns_production: lane(&providers.apns_production, &runtimes.apns_production),
         apns_sandbox: lane(&providers.apns_sandbox, &runtimes.apns_sandbox),
         fcm: lane(&providers.fcm, &runtimes.fcm),
         wns: lane(&providers.wns, &runtimes.wns),
-    }
+    };
+    lanes.apns_production.pair(&lanes.apns_sandbox);
+    lanes
 }
 
 /// All four, for what is done to each.

@@ -123,6 +123,11 @@ impl Fuses {
         self.observe(now);
     }
 
+    /// Whether the token was `sent` to in the last day, or perhaps never.
+    pub(super) fn was_sent(&mut self, token: TokenHash, now: Duration) -> bool {
+        self.sent.contains(token, now)
+    }
+
     /// Lets the time pass up to `now`.
     pub(super) fn advance(&mut self, now: Duration) {
         self.sent.advance(now);

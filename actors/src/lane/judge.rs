@@ -126,6 +126,12 @@ impl Judge {
         answer
     }
 
+    /// Whether the token was `sent` to in the last day, in any scope.
+    pub(super) fn was_sent(&mut self, token: TokenHash, now: Duration) -> bool {
+        let mut scopes = self.scopes.iter_mut();
+        scopes.any(|(_, evidence)| evidence.fuses.was_sent(token, now))
+    }
+
     /// Lets the time pass, so that fuses close and hashes are forgotten without further pushes.
     pub(super) fn advance(&mut self, now: Duration) {
         for (_, evidence) in &mut self.scopes {

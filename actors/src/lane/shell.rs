@@ -5,7 +5,7 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     now::Now,
-    ports::{Clock, Delivery, Failure, Health, Hold, Outcome, PushProvider, Scope, TokenHash},
+    ports::{Certainty, Clock, Delivery, Failure, Health, Hold, Outcome, PushProvider, Scope, TokenHash},
     push::LaneJob,
 };
 
@@ -55,6 +55,8 @@ pub(super) struct Core {
     runtime: Handle,
     state: Mutex<State>,
     pub(super) idle: Notify,
+    /// The lane of the provider's other environment, where there is one.
+    other: OnceLock<Weak<Self>>,
 }
 
 /// Aborts the task when dropped.
@@ -81,6 +83,7 @@ pub(super) fn start(
         runtime,
         state,
         idle: Notify::new(),
+        other: OnceLock::new(),
     });
     let task = core.runtime.spawn(follow(Arc::downgrade(&core), capacity));
     (core, AbortOnDrop(task.abort_handle()))
@@ -102,6 +105,11 @@ async fn follow(core: Weak<Core>, mut capacity: watch::Receiver<usize>) {
 }
 
 impl Core {
+    pub(super) fn pair(&self, other: &Arc<Self>) {
+        // A second pairing would be a fault of the composition root; the first one stays.
+        let _paired = self.other.set(Arc::downgrade(other));
+    }
+
     pub(super) fn scope(&self, platform: Platform) -> Option<Scope> {
         self.provider.scope(platform)
     }
@@ -201,6 +209,34 @@ impl Core {
         self.scope(platform).filter(|current| *current == scope)
     }
 
+    /// A token that its provider takes in its other environment is alive, whatever is said of it here: then it is the
+    /// push that names the wrong one, which says nothing of anybody's credentials either. The two locks are never
+    /// held together.
+    fn doubt(&self, outcome: Outcome, token: TokenHash) -> Outcome {
+        let conditional = matches!(
+            outcome,
+            Outcome::Gone {
+                certainty: Certainty::Conditional,
+                ..
+            }
+        );
+        if !conditional || !self.other_knows(token) {
+            return outcome;
+        }
+        Outcome::Failed(Failure {
+            reason: Reason::UnconfirmedToken,
+            retryable: true,
+            retry_after: None,
+            hold: Hold::Nothing,
+            health: Health::Answered,
+        })
+    }
+
+    fn other_knows(&self, token: TokenHash) -> bool {
+        let other = self.other.get().and_then(Weak::upgrade);
+        other.is_some_and(|other| other.lock().judge.was_sent(token, other.now()))
+    }
+
     fn settle(&self, pass: Option<Pass>, case: &Case, outcome: Outcome, began: Duration) -> Verdict {
         let now = self.now();
         let (verdict, changes) = self.learn(|state| state.settle(pass, case, outcome, began, now));
@@ -264,7 +300,10 @@ async fn call(mut place: Place, scope: Scope, job: LaneJob) -> Verdict {
         token: job.token,
     };
     let verdict = match ended {
-        Some(outcome) => core.settle(place.pass.take(), &case, outcome, began),
+        Some(outcome) => {
+            let outcome = core.doubt(outcome, job.token);
+            core.settle(place.pass.take(), &case, outcome, began)
+        }
         None => unknown_outcome(),
     };
     series::count_push(provider, &verdict);

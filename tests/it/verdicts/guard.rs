@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use sovereign_relay_protocol::platform::Platform;
-use sovereign_relay_simulator::{apns::verdict as apns, fcm::verdict as fcm};
+use sovereign_relay_simulator::{SimulatorOptions, apns::verdict as apns, fcm::verdict as fcm};
 
 use super::{push, requests, script};
-use crate::support::{device::Device, world::World};
+use crate::support::{answer::Instance, device::Device, relay::RelayOptions, world::World};
 
 #[tokio::test]
 async fn the_fourth_conditional_token_in_a_row_is_unconfirmed_until_the_next_sent() {
@@ -76,6 +76,36 @@ async fn the_two_environments_of_apns_prove_nothing_for_each_other() {
     assert_eq!(sandbox().await.word(), "sent");
     script.next(1, apns::bad_device_token());
     assert_eq!(sandbox().await.reason(), "bad_token");
+}
+
+#[tokio::test]
+async fn a_token_that_one_environment_of_apns_takes_is_not_gone_because_the_other_does_not_know_it() {
+    let strict = SimulatorOptions {
+        strict: true,
+        ..SimulatorOptions::default()
+    };
+    let world = World::start_with(strict, RelayOptions::new()).await;
+    let (first, second) = (world.relay.enroll().await, world.relay.enroll().await);
+    let (production, sandbox) = (&world.simulators.apns, &world.simulators.apns_sandbox);
+    let push = async |instance: &Instance, token: &str, environment: &str| {
+        let mut body = Device::new(Platform::Ios, token.to_owned()).push(&json!({}));
+        body["environment"] = json!(environment);
+        world.relay.push(instance, &body).await
+    };
+    let (released, in_development) = (production.new_token(), sandbox.new_token());
+    for (token, environment) in [(&released, "production"), (&in_development, "sandbox")] {
+        assert_eq!(push(&first, token, environment).await.word(), "sent");
+    }
+    for (token, wrong, right) in [
+        (&in_development, "production", "sandbox"),
+        (&released, "sandbox", "production"),
+    ] {
+        let answer = push(&second, token, wrong).await;
+        assert_eq!((answer.word(), answer.reason()), ("failed", "unconfirmed_token"));
+        assert_eq!(push(&second, token, right).await.word(), "sent", "and at once");
+    }
+    let nobodys = "ab".repeat(32);
+    assert_eq!(push(&first, &nobodys, "production").await.reason(), "bad_token");
 }
 
 #[tokio::test]
