@@ -86,7 +86,7 @@ pub enum InvalidPush {
     #[error("the body must be valid JSON in UTF-8, without a byte order mark")]
     NotJson,
     /// JSON, but not an object.
-    #[error("the body must be a JSON object")]
+    #[error("a push must be a JSON object")]
     NotAnObject,
     /// One of the fields below is there twice.
     #[error("the body names a field twice")]

@@ -1,17 +1,20 @@
 //! The simulators as a program: prints the relay's environment and runs until it is told to end.
 
-use std::{io::Write, path::PathBuf, sync::Arc};
+use std::{io::Write, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
 use clap::Parser;
-use sovereign_relay_simulator::{SimulatorOptions, Simulators, control::Control};
+use sovereign_relay_simulator::{
+    SimulatorOptions, Simulators,
+    control::{Control, ROUTES},
+};
 
 /// Stand-ins for APNs, FCM and WNS on this machine.
 ///
 /// Starts four TLS servers on loopback that behave as the vendors document, and a control API to make devices, read
 /// what they got, and have the providers misbehave. Nothing leaves this machine.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXAMPLES)]
+#[command(version, after_help = after_help())]
 struct Arguments {
     /// Port of the control API on 127.0.0.1; 0 lets the system choose
     #[arg(long, default_value_t = 4110, env = "SIMULATOR_CONTROL_PORT")]
@@ -19,7 +22,8 @@ struct Arguments {
     /// First of four ports in a row (APNs, APNs sandbox, FCM, WNS); 0 lets the system choose each
     #[arg(long, default_value_t = 0, env = "SIMULATOR_FIRST_PORT")]
     first_port: u16,
-    /// Folder for simulator-ca.pem, which the relay has to trust [default: the system's temporary folder]
+    /// Folder for simulator-ca.pem, which the relay has to trust; of several simulators, each needs its own [default: the
+    /// system's temporary folder]
     #[arg(long, env = "SIMULATOR_CA_DIR")]
     ca_dir: Option<PathBuf>,
     /// Print the relay's environment as lines for a shell (this is the default)
@@ -39,7 +43,8 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   # The relay's environment into a file, then a relay that uses the simulators
-  sovereign-relay-simulator > simulators.env &
+  rm -f simulators.env; sovereign-relay-simulator > simulators.env &
+  until grep -qs WNS_TOKEN_ENDPOINT simulators.env; do sleep 0.1; done
   set -a; . ./simulators.env; set +a; sovereign-relay
 
   # A device, and what it got
@@ -56,9 +61,22 @@ Examples:
 
 Ends on Ctrl-C or SIGTERM.";
 
+fn after_help() -> String {
+    let routes: String = ROUTES.iter().map(|route| format!("  {route}\n")).collect();
+    format!("The control API ({{provider}}: apns, apns-sandbox, fcm, wns):\n{routes}\n{EXAMPLES}")
+}
+
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+async fn main() -> ExitCode {
+    let Err(error) = run(Arguments::parse()).await else {
+        return ExitCode::SUCCESS;
+    };
+    // When standard error is gone there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "sovereign-relay-simulator: {error:#}");
+    ExitCode::FAILURE
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let options = SimulatorOptions {
         strict: arguments.strict,
         first_port: arguments.first_port,
@@ -69,7 +87,9 @@ async fn main() -> anyhow::Result<()> {
             .await
             .context("the simulators did not start")?,
     );
-    let ca_file = simulators.write_ca(&arguments.ca_dir.clone().unwrap_or_else(std::env::temp_dir))?;
+    // Absolute, since the relay need not run where this does.
+    let ca_dir = std::path::absolute(arguments.ca_dir.clone().unwrap_or_else(std::env::temp_dir))?;
+    let ca_file = simulators.write_ca(&ca_dir)?;
     let environment = if arguments.entra {
         simulators.relay_environment_entra(&ca_file)
     } else {

@@ -8,6 +8,12 @@
 import crypto from "node:crypto";
 
 const { RELAY_URL, DEVICE_TOKEN, DEVICE_PUBLIC_KEY, ENROLLMENT_SECRET, PLATFORM = "ios" } = process.env;
+// Before it enrolls: each try would leave an instance.
+const missing = ["RELAY_URL", "DEVICE_TOKEN", "DEVICE_PUBLIC_KEY"].filter((name) => !process.env[name]);
+if (missing.length > 0) {
+  console.error(`set ${missing.join(", ")}`);
+  process.exit(2);
+}
 
 /** base64( ephemeral public key | IV | tag | ciphertext ), as the runtime makes it. */
 function seal(devicePublicKeyBase64, notification) {

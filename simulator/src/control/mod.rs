@@ -1,24 +1,7 @@
 //! The simulators over HTTP, so that a person or a program in any language can command the binary.
 //!
-//! Plain HTTP/1.1 on loopback, JSON both ways; errors are `{"error": "..."}`. `{provider}` is `apns`, `apns-sandbox`,
-//! `fcm` or `wns`:
-//!
-//! ```text
-//! GET    /environment               the relay's environment, {"NAME": "value"}
-//! POST   /clock                     {"advanceSeconds": 3600}: JWTs and OAuth tokens age
-//! POST   /{provider}/devices        a fresh device or channel, {"device": "..."}
-//! GET    /{provider}/inbox          what devices got, {"total", "dropped", "items"}; DELETE forgets it
-//! GET    /{provider}/requests       every notification request and its answer; DELETE forgets them
-//! GET    /{provider}/stats          counters
-//! POST   /{provider}/script         {"device"?, "connection"?, "times"?, "behaviour"}: see below; DELETE clears all rules
-//! POST   /{provider}/blackhole      {"open": true, "new": false}: freeze connections, or let go again
-//! POST   /{provider}/refuse         {"refuse": true}: dialing fails, or works again
-//! POST   /{provider}/kill           cuts the open connections
-//! POST   /apns/goaway               {"reason": "Shutdown", "lastStreamId"?}; also apns-sandbox
-//! POST   /apns/stream-limit         {"limit": 10}; also apns-sandbox
-//! POST   /fcm/expire-tokens         bearer tokens are worthless from now on; also wns
-//! POST   /fcm/oauth-script          a rule for the token endpoint; DELETE clears; also wns
-//! ```
+//! Plain HTTP/1.1 on loopback, JSON both ways; errors are `{"error": "..."}`. The routes are [`ROUTES`], which the
+//! program's help and every 404 show.
 //!
 //! A behaviour is `{"delayMs"?, "deliver"?, "ending"}`, an ending one of `{"kind": "accept"}`,
 //! `{"kind": "answer", "status", "headers"?, "body"?, "bare"?, "pace"?}`, `{"kind": "never"}`,
@@ -52,6 +35,29 @@ use tokio::{
 };
 
 use crate::{Simulators, error::SimulatorError};
+
+/// What there is; `{provider}` is `apns`, `apns-sandbox`, `fcm` or `wns`.
+pub const ROUTES: [&str; 18] = [
+    "GET /environment: the relay's environment, {\"NAME\": \"value\"}",
+    "POST /clock {\"advanceSeconds\": 3600}: JWTs and OAuth tokens age",
+    "POST /{provider}/devices: a fresh device or channel, {\"device\": \"...\"}",
+    "GET /{provider}/inbox: what devices got, {\"total\", \"dropped\", \"items\"}",
+    "DELETE /{provider}/inbox: forgets it",
+    "GET /{provider}/requests: every notification request and its answer",
+    "DELETE /{provider}/requests: forgets them",
+    "GET /{provider}/stats: counters",
+    "POST /{provider}/script {\"device\"?, \"connection\"?, \"times\"?, \"behaviour\"}: a rule for requests to come",
+    "DELETE /{provider}/script: clears all rules",
+    "POST /{provider}/blackhole {\"open\"?: true, \"new\"?: true}: open connections, or new ones too, freeze; each word \
+     holds until it is said to be false",
+    "POST /{provider}/refuse {\"refuse\": true}: dialing fails, or works again with false",
+    "POST /{provider}/kill: cuts the open connections",
+    "POST /apns/goaway {\"reason\": \"Shutdown\", \"lastStreamId\"?}: also apns-sandbox",
+    "POST /apns/stream-limit {\"limit\": 10}: also apns-sandbox",
+    "POST /fcm/expire-tokens: bearer tokens are worthless from now on; also wns",
+    "POST /fcm/oauth-script: a rule for the token endpoint; also wns",
+    "DELETE /fcm/oauth-script: clears them",
+];
 
 /// Largest command: a behaviour with a large body in it.
 const MAX_COMMAND_BYTES: usize = 1024 * 1024;

@@ -6,7 +6,7 @@ use http::{Method, StatusCode, request::Parts};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{Answer, Context, failure};
+use super::{Answer, Context, ROUTES, failure};
 use crate::{ApnsSimulator, FcmSimulator, Inbox, Provider, Rule, Script, Simulator, WnsSimulator};
 
 const DONE: StatusCode = StatusCode::NO_CONTENT;
@@ -76,9 +76,9 @@ pub(super) async fn route(context: &Context, head: &Parts, body: &[u8]) -> Answe
         (_, _) => None,
     };
     answer.unwrap_or_else(|| {
-        failure(
+        (
             StatusCode::NOT_FOUND,
-            "no such route; the crate's documentation lists them",
+            json!({ "error": "no such route", "routes": ROUTES }),
         )
     })
 }

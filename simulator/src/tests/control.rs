@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    control::Control,
+    control::{Control, ROUTES},
     tests::kit::{Apns, simulators},
 };
 
@@ -153,4 +153,40 @@ async fn what_it_does_not_understand_is_answered_with_a_reason() {
         .unwrap();
     assert_eq!(foreign.status(), 403);
     control.stop().await;
+}
+
+#[tokio::test]
+async fn a_404_names_the_routes_and_each_of_them_is_there() {
+    let simulators = Arc::new(simulators().await);
+    let control = Control::start(0, simulators, Vec::new()).await.unwrap();
+    let api = Api::new(&control);
+    let lost = api.get("/apns/nowhere").await;
+    assert_eq!(lost["routes"], json!(ROUTES));
+    for route in ROUTES {
+        let (method, rest) = route.split_once(' ').unwrap();
+        let path = rest.split([' ', ':']).next().unwrap();
+        for provider in ["apns", "apns-sandbox", "fcm", "wns"] {
+            let url = format!("{}{}", api.base, path.replace("{provider}", provider));
+            let request = api.client.request(method.parse().unwrap(), url).body("?");
+            assert_ne!(request.send().await.unwrap().status(), 404, "{route}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_frozen_thaws_by_the_same_word() {
+    let simulators = Arc::new(simulators().await);
+    let control = Control::start(0, Arc::clone(&simulators), Vec::new())
+        .await
+        .unwrap();
+    let api = Api::new(&control);
+    for frozen in [true, false] {
+        let words = json!({ "open": frozen, "new": frozen });
+        assert_eq!(api.post("/apns/blackhole", words).await.0, 204);
+    }
+    let client = Apns::connect(&simulators, &simulators.apns).await;
+    assert_eq!(
+        client.push(&simulators.apns.new_token()).await.unwrap().status,
+        200
+    );
 }
