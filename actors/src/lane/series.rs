@@ -84,7 +84,7 @@ pub(super) fn tell_fuses(changes: &[ScopeChange]) {
                 instance,
                 bad_tokens = change.share.bad,
                 tokens = change.share.tokens,
-                "too many tokens are called bad at once, no device is reported gone: check topic, environment, \
+                "too many tokens are called bad at once, and such verdicts are held: check topic, environment, \
                  project and credentials"
             );
         } else {
