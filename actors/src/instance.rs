@@ -185,8 +185,8 @@ impl InstanceActor {
         ) {
             Decision::Refuse(refusal) => self.conclude(pending, Err(refusal)),
             Decision::Answer(answer) => self.conclude(pending, Ok(work::fresh(answer))),
-            Decision::Malformed => {
-                let answer = door.malformed(platform, self.instance, push.token, pending.began);
+            Decision::Malformed { turn } => {
+                let answer = door.malformed(platform, turn, push.token, pending.began);
                 let (kit, actor) = (self.kit.clone(), ctx.address());
                 spawn(pending, |pending| work::settle(kit, actor, pending, Ok(answer)));
             }
@@ -231,7 +231,6 @@ impl InstanceActor {
         };
         LaneJob {
             turn,
-            instance: self.instance,
             token: push.token,
             delivery,
         }

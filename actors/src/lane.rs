@@ -40,13 +40,13 @@ mod window;
 
 use std::{sync::Arc, time::Duration};
 
-use sovereign_relay_protocol::{id::InstanceId, platform::Platform, push::PushAnswer};
+use sovereign_relay_protocol::{platform::Platform, push::PushAnswer};
 
 pub use self::hint::{LONGEST_RETRY_AFTER, SHORTEST_RETRY_AFTER};
 use crate::{
     now::Now,
     ports::{Clock, PushProvider, Scope, TokenHash},
-    push::LaneJob,
+    push::{LaneJob, TurnKey},
 };
 
 /// Sizes of a lane's queue. What does not fit is answered `overloaded` at once.
@@ -166,14 +166,8 @@ impl Lane {
     }
 
     /// Judges a token that can't be one, without a call. `began` is when the push came in.
-    pub fn malformed(
-        &self,
-        platform: Platform,
-        instance: InstanceId,
-        token: TokenHash,
-        began: Now,
-    ) -> PushAnswer {
-        self.core.malformed(platform, instance, token, began)
+    pub fn malformed(&self, platform: Platform, key: TurnKey, token: TokenHash, began: Now) -> PushAnswer {
+        self.core.malformed(platform, key, token, began)
     }
 
     /// For metrics and `/readyz`.

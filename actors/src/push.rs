@@ -134,7 +134,7 @@ pub enum Refusal {
 }
 
 /// Who takes turns: an instance by itself, or the young instances of one address together.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum TurnKey {
     /// A grown instance.
     Instance(InstanceId),
@@ -145,10 +145,8 @@ pub enum TurnKey {
 /// What an instance's actor hands to a provider's lane.
 #[derive(Clone, Debug)]
 pub struct LaneJob {
-    /// Whose turn it takes.
+    /// Whose turn it takes, and whom a bad token counts for.
     pub turn: TurnKey,
-    /// Whose push it is.
-    pub instance: InstanceId,
     /// Keyed hash of the device token.
     pub token: TokenHash,
     /// The push.

@@ -360,6 +360,28 @@ async fn one_instances_invented_tokens_open_no_fuse_for_the_others() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn invented_tokens_open_the_fuse_when_several_addresses_have_them_and_not_when_one_has() {
+    for (addresses, open) in [
+        (["198.51.100.1", "198.51.100.1"], 0.0),
+        (["198.51.100.1", "198.51.100.2"], 1.0),
+    ] {
+        let world = World::start().await;
+        let victim = world.relay.enroll_from("203.0.113.1").await;
+        all_sent(&pushes(&world, &victim, Platform::Ios, 12).await);
+        world.simulators.apns.script().always(apns::bad_device_token());
+        for address in addresses {
+            let instance = world.relay.enroll_from(address).await;
+            pushes(&world, &instance, Platform::Ios, 5).await;
+        }
+        let fuse = world
+            .relay
+            .metric("relay_fuse_open", "fuse=\"conditional\"")
+            .await;
+        assert_eq!(fuse, open, "{addresses:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_wns_token_that_is_refused_once_costs_nothing() {
     let world = World::start().await;

@@ -72,7 +72,10 @@ pub(crate) enum Decision {
     /// Answered from memory.
     Answer(PushAnswer),
     /// The token can't be one; the lane has the last word on that.
-    Malformed,
+    Malformed {
+        /// Whom it counts for.
+        turn: TurnKey,
+    },
     /// To the provider.
     Deliver {
         /// The parsed token.
@@ -211,16 +214,14 @@ impl InstanceState {
                 Some(whole_seconds(rest)),
             ));
         }
+        let turn = young.map_or(TurnKey::Instance(self.instance), TurnKey::Group);
         match TargetToken::parse(
             push.message.platform,
             &push.message.device_token,
             &self.rules.channel_rule,
         ) {
-            Ok(token) => Decision::Deliver {
-                token,
-                turn: young.map_or(TurnKey::Instance(self.instance), TurnKey::Group),
-            },
-            Err(_) => Decision::Malformed,
+            Ok(token) => Decision::Deliver { token, turn },
+            Err(_) => Decision::Malformed { turn },
         }
     }
 

@@ -5,12 +5,13 @@
 //!
 //! | fuse | opens at | holds |
 //! |---|---|---|
-//! | conditional | 10 bad, more than a fifth, an instance counting for 5 invented ones | conditional verdicts |
-//! | single instance | the same without that cap, while one instance alone is active | that instance's |
+//! | conditional | 10 bad, more than a fifth, a key counting for 5 invented ones | conditional verdicts |
+//! | single instance | the same without that cap, while one key alone is active | that key's |
 //! | certain | more than half of 50 tokens that were `sent` before | all verdicts |
 //!
-//! The second is why an instance alone on a relay is protected by its own answers, and yet its invented tokens
-//! never hold another's verdicts, whoever comes next.
+//! A key is an instance, or the young instances of one address together: anybody can enroll many of those. The second
+//! is why an instance alone on a relay is protected by its own answers, and yet its invented tokens never hold another's
+//! verdicts, whoever comes next.
 //!
 //! ```text
 //!   Closed --- share above the limit ---> Open, uneasy --- under 5 % ---> Open, calm --- for 10 minutes ---> Closed
@@ -22,20 +23,18 @@
 
 use std::time::Duration;
 
-use sovereign_relay_protocol::id::InstanceId;
-
 use super::{
     sent_memory::SentMemory,
     window::{Entry, Seen, Share, Window},
 };
-use crate::ports::TokenHash;
+use crate::{ports::TokenHash, push::TurnKey};
 
 /// How long it must stay calm before it closes.
 const CALM: Duration = Duration::from_secs(600);
 /// Calm is less than this share of bad tokens.
 const CALM_BELOW_PERCENT: usize = 5;
-/// Single-instance fuses kept. An instance is alone only after all others were silent for five minutes, and a
-/// silent instance's fuse closes within fifteen, so four are never open at once; were they, the eldest would go.
+/// Single-instance fuses kept. A key is alone only after all others were silent for five minutes, and a silent one's
+/// fuse closes within fifteen, so four are never open at once; were they, the eldest would go.
 const SINGLE_INSTANCES: usize = 4;
 
 const CONDITIONAL: Threshold = Threshold {
@@ -80,7 +79,7 @@ pub(super) struct FuseChange {
     pub(super) fuse: FuseName,
     pub(super) open: bool,
     /// With [`FuseName::SingleInstance`].
-    pub(super) instance: Option<InstanceId>,
+    pub(super) key: Option<TurnKey>,
     pub(super) share: Share,
 }
 
@@ -99,13 +98,13 @@ pub(super) struct Fuses {
     sent: SentMemory,
     conditional: Phase,
     certain: Phase,
-    single: Vec<(InstanceId, Phase)>,
+    single: Vec<(TurnKey, Phase)>,
     changes: Vec<FuseChange>,
 }
 
 impl Fuses {
     /// What the provider said of a token.
-    pub(super) fn note(&mut self, token: TokenHash, instance: InstanceId, seen: Seen, now: Duration) {
+    pub(super) fn note(&mut self, token: TokenHash, key: TurnKey, seen: Seen, now: Duration) {
         self.advance(now);
         if seen == Seen::Sent {
             self.sent.insert(token, now);
@@ -115,7 +114,7 @@ impl Fuses {
             token,
             Entry {
                 at: now,
-                instance,
+                key,
                 seen,
                 known,
             },
@@ -139,11 +138,11 @@ impl Fuses {
         self.close_the_calm(now);
     }
 
-    /// Whether this instance's conditional verdicts are held.
-    pub(super) fn holds_conditional(&self, instance: InstanceId) -> bool {
+    /// Whether this key's conditional verdicts are held.
+    pub(super) fn holds_conditional(&self, key: TurnKey) -> bool {
         self.is_open(FuseName::Conditional)
             || self.is_open(FuseName::Certain)
-            || self.single.iter().any(|(held, _)| *held == instance)
+            || self.single.iter().any(|(held, _)| *held == key)
     }
 
     /// Whether certain verdicts are held too.
@@ -179,26 +178,26 @@ impl Fuses {
         if self.certain.observe(&CERTAIN, known, now) {
             self.changed(FuseName::Certain, true, None, known);
         }
-        for (instance, phase) in &mut self.single {
-            phase.observe(&CONDITIONAL, self.window.of_instance(*instance), now);
+        for (key, phase) in &mut self.single {
+            phase.observe(&CONDITIONAL, self.window.of_key(*key), now);
         }
         self.observe_the_only_one();
     }
 
     fn observe_the_only_one(&mut self) {
-        let Some(instance) = self.window.only_instance() else {
+        let Some(key) = self.window.only_key() else {
             return;
         };
-        let share = self.window.of_instance(instance);
-        let is_held = self.single.iter().any(|(held, _)| *held == instance);
+        let share = self.window.of_key(key);
+        let is_held = self.single.iter().any(|(held, _)| *held == key);
         if is_held || !CONDITIONAL.is_passed_by(share) {
             return;
         }
         if self.single.len() >= SINGLE_INSTANCES {
             self.single.remove(0);
         }
-        self.single.push((instance, Phase::Open { calm_since: None }));
-        self.changed(FuseName::SingleInstance, true, Some(instance), share);
+        self.single.push((key, Phase::Open { calm_since: None }));
+        self.changed(FuseName::SingleInstance, true, Some(key), share);
     }
 
     fn close_the_calm(&mut self, now: Duration) {
@@ -213,21 +212,21 @@ impl Fuses {
             .iter_mut()
             .position(|(_, phase)| phase.close_if_calm(now))
         {
-            let (instance, _) = self.single.remove(index);
+            let (key, _) = self.single.remove(index);
             self.changed(
                 FuseName::SingleInstance,
                 false,
-                Some(instance),
-                self.window.of_instance(instance),
+                Some(key),
+                self.window.of_key(key),
             );
         }
     }
 
-    fn changed(&mut self, fuse: FuseName, open: bool, instance: Option<InstanceId>, share: Share) {
+    fn changed(&mut self, fuse: FuseName, open: bool, key: Option<TurnKey>, share: Share) {
         self.changes.push(FuseChange {
             fuse,
             open,
-            instance,
+            key,
             share,
         });
     }

@@ -15,7 +15,6 @@
 use std::{sync::Arc, time::Duration};
 
 use sovereign_relay_protocol::{
-    id::InstanceId,
     platform::Platform,
     push::{PushAnswer, Reason},
     time::UnixMillis,
@@ -28,7 +27,10 @@ use super::{
     hint, holds,
     window::Seen,
 };
-use crate::ports::{Certainty, Failure, Outcome, Scope, TokenHash};
+use crate::{
+    ports::{Certainty, Failure, Outcome, Scope, TokenHash},
+    push::TurnKey,
+};
 
 /// Most scopes of one provider: APNs has two topics; the rest is room for a bundle id or project that changes at
 /// a reload. When full, the one unused for longest goes, and starts anew should it come back: without a `sent`,
@@ -46,7 +48,7 @@ const UNREACHABLE_RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Case {
     /// What the push was sent under. `None`: credentials were reloaded meanwhile, so it may be the old ones or the new.
     pub(super) scope: Option<Scope>,
-    pub(super) instance: InstanceId,
+    pub(super) key: TurnKey,
     pub(super) token: TokenHash,
 }
 
@@ -115,10 +117,8 @@ impl Judge {
         let Some(evidence) = self.evidence(case.scope.as_ref()) else {
             return PushAnswer::invalid_token(Reason::MalformedToken, since);
         };
-        evidence
-            .fuses
-            .note(case.token, case.instance, Seen::Conditional, now);
-        let answer = match evidence.fuses.holds_conditional(case.instance) {
+        evidence.fuses.note(case.token, case.key, Seen::Conditional, now);
+        let answer = match evidence.fuses.holds_conditional(case.key) {
             true => held(),
             false => PushAnswer::invalid_token(Reason::MalformedToken, since),
         };
@@ -169,14 +169,14 @@ impl Judge {
     fn sent(&mut self, case: &Case, now: Duration) {
         if let Some(evidence) = self.evidence(case.scope.as_ref()) {
             evidence.guard.sent(now);
-            evidence.fuses.note(case.token, case.instance, Seen::Sent, now);
+            evidence.fuses.note(case.token, case.key, Seen::Sent, now);
         }
         self.collect_changes();
     }
 
     fn certain(&mut self, case: &Case, reason: Reason, since: UnixMillis, now: Duration) -> PushAnswer {
         let is_held = self.evidence(case.scope.as_ref()).is_some_and(|evidence| {
-            evidence.fuses.note(case.token, case.instance, Seen::Certain, now);
+            evidence.fuses.note(case.token, case.key, Seen::Certain, now);
             evidence.fuses.holds_certain()
         });
         self.collect_changes();
@@ -192,11 +192,9 @@ impl Judge {
             return unconfirmed();
         };
         evidence.guard.bad(case.token, now);
-        evidence
-            .fuses
-            .note(case.token, case.instance, Seen::Conditional, now);
+        evidence.fuses.note(case.token, case.key, Seen::Conditional, now);
         let answer = match (
-            evidence.fuses.holds_conditional(case.instance),
+            evidence.fuses.holds_conditional(case.key),
             evidence.guard.proves(now),
         ) {
             (true, _) => held(),
@@ -242,7 +240,7 @@ impl Judge {
                 let change = FuseChange {
                     fuse,
                     open: false,
-                    instance: None,
+                    key: None,
                     share: Default::default(),
                 };
                 self.changes.push(ScopeChange {

@@ -6,10 +6,14 @@
 use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
-use sovereign_relay_protocol::push::{PushAnswer, PushResult, Reason};
+use sovereign_relay_protocol::{
+    id::InstanceId,
+    push::{PushAnswer, PushResult, Reason},
+};
 use tracing::Span;
 
 use super::{BreakerState, Verdict, judge::ScopeChange};
+use crate::push::TurnKey;
 
 /// `relay_pushes_total{provider,result,reason}`.
 pub(super) fn count_push(provider: &'static str, verdict: &Verdict) {
@@ -73,7 +77,7 @@ pub(super) fn tell_breaker(provider: &'static str, before: BreakerState, after: 
 pub(super) fn tell_fuses(changes: &[ScopeChange]) {
     for ScopeChange { scope, change, gauge } in changes {
         let fuse = change.fuse.as_str();
-        let instance = change.instance.map(tracing::field::display);
+        let instance = instance(change.key).map(tracing::field::display);
         gauge!("relay_fuse_open", "scope" => scope.to_string(), "fuse" => fuse)
             .set(f64::from(u8::from(*gauge)));
         let _entered = of_the_lane().entered();
@@ -95,6 +99,14 @@ pub(super) fn tell_fuses(changes: &[ScopeChange]) {
                 "tokens are called bad no more often than usual again"
             );
         }
+    }
+}
+
+/// Young instances of one address have no name together.
+fn instance(key: Option<TurnKey>) -> Option<InstanceId> {
+    match key? {
+        TurnKey::Instance(instance) => Some(instance),
+        TurnKey::Group(_) => None,
     }
 }
 

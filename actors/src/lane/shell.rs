@@ -11,7 +11,6 @@ use std::{
 
 use futures_util::FutureExt;
 use sovereign_relay_protocol::{
-    id::InstanceId,
     platform::Platform,
     push::{PushAnswer, Reason},
 };
@@ -34,7 +33,7 @@ use super::{
 use crate::{
     now::Now,
     ports::{Certainty, Clock, Delivery, Failure, Health, Hold, Outcome, PushProvider, Scope, TokenHash},
-    push::LaneJob,
+    push::{LaneJob, TurnKey},
 };
 
 /// After a full queue or a turn that came too late: the queue is a matter of seconds.
@@ -136,7 +135,7 @@ impl Core {
     pub(super) fn malformed(
         &self,
         platform: Platform,
-        instance: InstanceId,
+        key: TurnKey,
         token: TokenHash,
         began: Now,
     ) -> PushAnswer {
@@ -145,7 +144,7 @@ impl Core {
         };
         let case = Case {
             scope: Some(scope),
-            instance,
+            key,
             token,
         };
         let now = self.now();
@@ -296,7 +295,7 @@ async fn call(mut place: Place, scope: Scope, job: LaneJob) -> Verdict {
     series::measure_call(provider, core.now().saturating_sub(began));
     let case = Case {
         scope: core.unchanged(scope, platform),
-        instance: job.instance,
+        key: job.turn,
         token: job.token,
     };
     let verdict = match ended {

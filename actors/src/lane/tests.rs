@@ -174,11 +174,8 @@ fn bench(fake: Arc<Fake>) -> Bench {
 
 impl Bench {
     fn job(&self, of: u64, token: u64) -> LaneJob {
-        let mut id = [0; 16];
-        id[..8].copy_from_slice(&of.to_be_bytes());
         LaneJob {
             turn: TurnKey::Group(of),
-            instance: InstanceId::from_bytes(id),
             token: token_hash(token),
             delivery: Delivery {
                 sender: TurnKey::Group(of),

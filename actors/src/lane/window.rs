@@ -2,8 +2,9 @@
 //!
 //! Only the fuses use it. Kept with running sums, so that noting an answer is O(log n).
 //!
-//! An instance can invent tokens, so what it alone says is bad counts for a few only: the rest is left out of bad
-//! and of all ([`Window::shared`]). A token that was `sent` to before is not invented and always counts.
+//! An instance can invent tokens, and anybody can enroll some, so what one instance, or the young ones of one address,
+//! alone say is bad counts for a few only: the rest is left out of bad and of all ([`Window::shared`]). That is the key
+//! by which they take turns as well. A token that was `sent` to before is not invented and always counts.
 //!
 //! Invariant: the sums equal what counting the entries anew would give (the fuses' tests do).
 
@@ -12,9 +13,7 @@ use std::{
     time::Duration,
 };
 
-use sovereign_relay_protocol::id::InstanceId;
-
-use crate::ports::TokenHash;
+use crate::{ports::TokenHash, push::TurnKey};
 
 /// How long an answer counts.
 pub(super) const LENGTH: Duration = Duration::from_secs(300);
@@ -22,8 +21,8 @@ pub(super) const LENGTH: Duration = Duration::from_secs(300);
 /// That errs towards "not gone": cut five minutes into stretches of this many tokens; if more than a fifth of all
 /// were bad, so was more than a fifth of some stretch, and the fuse opened then.
 pub(super) const TOKENS: usize = 65_536;
-/// Bad tokens of one instance that count although they never worked.
-const COUNTED_PER_INSTANCE: usize = 5;
+/// Bad tokens of one key that count although they never worked.
+const COUNTED_PER_KEY: usize = 5;
 
 /// What the provider said of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +39,7 @@ pub(super) enum Seen {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     pub(super) at: Duration,
-    pub(super) instance: InstanceId,
+    pub(super) key: TurnKey,
     pub(super) seen: Seen,
     /// The token was `sent` to before, or now.
     pub(super) known: bool,
@@ -59,12 +58,12 @@ pub(super) struct Window {
     /// Oldest first.
     order: BTreeMap<u64, TokenHash>,
     next_number: u64,
-    instances: HashMap<InstanceId, Tally>,
+    keys: HashMap<TurnKey, Tally>,
     known: Share,
     counted: Share,
 }
 
-/// One instance's tokens.
+/// One key's tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Tally {
     tokens: usize,
@@ -99,14 +98,14 @@ impl Window {
         }
     }
 
-    /// Conditionally bad ones of all tokens, no instance counting for more than its few.
+    /// Conditionally bad ones of all tokens, no key counting for more than its few.
     pub(super) fn shared(&self) -> Share {
         self.counted
     }
 
-    /// Conditionally bad ones of one instance's tokens, all of them.
-    pub(super) fn of_instance(&self, instance: InstanceId) -> Share {
-        let tally = self.instances.get(&instance).copied().unwrap_or_default();
+    /// Conditionally bad ones of one key's tokens, all of them.
+    pub(super) fn of_key(&self, key: TurnKey) -> Share {
+        let tally = self.keys.get(&key).copied().unwrap_or_default();
         Share {
             bad: tally.bad_known + tally.bad_unknown,
             tokens: tally.tokens,
@@ -118,9 +117,9 @@ impl Window {
         self.known
     }
 
-    /// The instance that alone is active, if so.
-    pub(super) fn only_instance(&self) -> Option<InstanceId> {
-        let mut active = self.instances.keys();
+    /// The key that alone is active, if so.
+    pub(super) fn only_key(&self) -> Option<TurnKey> {
+        let mut active = self.keys.keys();
         active.next().filter(|_| active.next().is_none()).copied()
     }
 
@@ -146,7 +145,7 @@ impl Window {
     }
 
     fn recount(&mut self, entry: &Entry, change: fn(&mut usize)) {
-        let tally = self.instances.entry(entry.instance).or_default();
+        let tally = self.keys.entry(entry.key).or_default();
         let before = tally.counted();
         change(&mut tally.tokens);
         match (entry.seen, entry.known) {
@@ -156,7 +155,7 @@ impl Window {
         }
         let after = tally.counted();
         if tally.tokens == 0 {
-            self.instances.remove(&entry.instance);
+            self.keys.remove(&entry.key);
         }
         self.counted.bad = self.counted.bad + after.bad - before.bad;
         self.counted.tokens = self.counted.tokens + after.tokens - before.tokens;
@@ -171,7 +170,7 @@ impl Window {
 
 impl Tally {
     fn counted(&self) -> Share {
-        let left_out = self.bad_unknown.saturating_sub(COUNTED_PER_INSTANCE);
+        let left_out = self.bad_unknown.saturating_sub(COUNTED_PER_KEY);
         Share {
             bad: self.bad_known + self.bad_unknown - left_out,
             tokens: self.tokens - left_out,
@@ -186,7 +185,7 @@ mod tests {
     #[test]
     fn a_full_window_forgets_its_oldest_token_and_stays_in_balance() {
         let mut window = Window::default();
-        let instance = InstanceId::from_random([1; 16]);
+        let key = TurnKey::Group(1);
         let most = u64::try_from(TOKENS).unwrap();
         for number in 0..most + 500 {
             let seen = if number < 500 {
@@ -199,7 +198,7 @@ mod tests {
                 TokenHash(number.into()),
                 Entry {
                     at,
-                    instance,
+                    key,
                     seen,
                     known: true,
                 },
@@ -215,10 +214,7 @@ mod tests {
             }
         );
         window.expire(LENGTH + Duration::from_secs(600));
-        assert_eq!(
-            (window.len(), window.order.len(), window.instances.len()),
-            (0, 0, 0)
-        );
+        assert_eq!((window.len(), window.order.len(), window.keys.len()), (0, 0, 0));
         assert_eq!(
             (window.shared(), window.known()),
             (Share::default(), Share::default())

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use sovereign_relay_protocol::{
-    id::InstanceId,
     platform::{Environment, Platform},
     push::PushAnswer,
 };
@@ -13,7 +12,7 @@ use crate::{
     lane::{Lane, Verdict},
     now::Now,
     ports::TokenHash,
-    push::LaneJob,
+    push::{LaneJob, TurnKey},
 };
 
 /// What an actor needs of a lane. Tests put their own behind it.
@@ -23,8 +22,7 @@ pub(crate) trait Door: Send + Sync + 'static {
     /// Takes a turn, calls the provider, judges.
     fn deliver(&self, job: LaneJob) -> BoxFuture<'static, Verdict>;
     /// Judges a token that can't be one.
-    fn malformed(&self, platform: Platform, instance: InstanceId, token: TokenHash, began: Now)
-    -> PushAnswer;
+    fn malformed(&self, platform: Platform, key: TurnKey, token: TokenHash, began: Now) -> PushAnswer;
 }
 
 impl Door for Lane {
@@ -37,14 +35,8 @@ impl Door for Lane {
         Box::pin(async move { lane.deliver(job).await })
     }
 
-    fn malformed(
-        &self,
-        platform: Platform,
-        instance: InstanceId,
-        token: TokenHash,
-        began: Now,
-    ) -> PushAnswer {
-        Lane::malformed(self, platform, instance, token, began)
+    fn malformed(&self, platform: Platform, key: TurnKey, token: TokenHash, began: Now) -> PushAnswer {
+        Lane::malformed(self, platform, key, token, began)
     }
 }
 

@@ -359,7 +359,11 @@ fn a_token_that_cannot_be_one_is_left_to_the_lane() {
     let mut one = state(Some(grown()));
     let mut odd = push(1);
     odd.message.device_token = Redacted::new("white space");
-    assert_eq!(one.decide(&odd, None, true, &shared, START), Decision::Malformed);
+    let turn = TurnKey::Instance(InstanceId::from_bytes(ID));
+    assert_eq!(
+        one.decide(&odd, None, true, &shared, START),
+        Decision::Malformed { turn }
+    );
     one.settle(TokenHash(1), PushResult::InvalidToken, START, START);
     assert!(
         matches!(one.decide(&odd, None, true, &shared, START), Decision::Answer(_)),

@@ -1,12 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use sovereign_relay_protocol::id::InstanceId;
 
 use super::*;
 use crate::lane::{sent_memory::tests::token, window::LENGTH};
 
-fn instance(number: u8) -> InstanceId {
-    InstanceId::from_bytes([number; 16])
+fn instance(number: u8) -> TurnKey {
+    TurnKey::Instance(InstanceId::from_bytes([number; 16]))
 }
 
 fn s(seconds: u64) -> Duration {
@@ -68,6 +69,35 @@ fn invented_tokens_of_the_only_active_instance_hold_its_own_verdicts_and_nobody_
         assert!(!fuses.holds_conditional(instance(1)));
         assert!(fuses.holds_conditional(instance(2)), "held until it calms down");
     }
+}
+
+#[test]
+fn young_instances_of_one_address_count_as_one_and_those_of_several_as_several() {
+    for (groups, opens) in [([7, 7], false), ([7, 8], true)] {
+        let mut fuses = Fuses::default();
+        note(&mut fuses, 1, Seen::Sent, 0, 30, s(0));
+        // Two instances of five invented tokens each.
+        for (token_number, group) in (1_000..1_010).zip([groups[0]; 5].into_iter().chain([groups[1]; 5])) {
+            fuses.note(
+                token(token_number),
+                TurnKey::Group(group),
+                Seen::Conditional,
+                s(1),
+            );
+        }
+        assert_eq!(fuses.is_open(FuseName::Conditional), opens, "{groups:?}");
+        assert_eq!(fuses.holds_conditional(instance(1)), opens, "{groups:?}");
+    }
+}
+
+#[test]
+fn young_instances_that_are_alone_on_the_relay_are_protected_together() {
+    let mut fuses = Fuses::default();
+    for number in 0..10 {
+        fuses.note(token(number), TurnKey::Group(7), Seen::Conditional, s(0));
+    }
+    assert!(fuses.holds_conditional(TurnKey::Group(7)));
+    assert!(!fuses.holds_conditional(instance(1)));
 }
 
 #[test]
@@ -151,15 +181,15 @@ fn at_most_four_single_instance_fuses_are_kept_and_silence_closes_them() {
 /// The rules, word by word, from the whole history.
 #[derive(Default)]
 struct Model {
-    history: Vec<(Duration, TokenHash, InstanceId, Seen)>,
+    history: Vec<(Duration, TokenHash, TurnKey, Seen)>,
     conditional: Option<Option<Duration>>,
     certain: Option<Option<Duration>>,
-    single: BTreeMap<InstanceId, Option<Duration>>,
+    single: BTreeMap<TurnKey, Option<Duration>>,
     seen_up_to: Duration,
 }
 
 impl Model {
-    fn newest(&self, now: Duration) -> Vec<(InstanceId, Seen, bool)> {
+    fn newest(&self, now: Duration) -> Vec<(TurnKey, Seen, bool)> {
         let mut newest = BTreeMap::new();
         for (at, token, instance, seen) in &self.history {
             newest.insert(*token, (*at, *instance, *seen));
@@ -195,7 +225,7 @@ impl Model {
         (bad, all)
     }
 
-    fn of_instance(&self, instance: InstanceId, now: Duration) -> (usize, usize) {
+    fn of_instance(&self, instance: TurnKey, now: Duration) -> (usize, usize) {
         let tokens = self.newest(now);
         let own = || tokens.iter().filter(|token| token.0 == instance);
         (

@@ -16,7 +16,7 @@ fn scope(generation: u64) -> Scope {
 fn case(of: u8, token: u64) -> Case {
     Case {
         scope: Some(scope(1)),
-        instance: InstanceId::from_bytes([of; 16]),
+        key: TurnKey::Group(of.into()),
         token: token_hash(token),
     }
 }

@@ -58,7 +58,7 @@ fn an_open_fuse_raises_its_gauge_and_a_closed_one_lowers_it() {
         change: FuseChange {
             fuse: FuseName::Conditional,
             open,
-            instance: None,
+            key: None,
             share: Share { bad: 10, tokens: 12 },
         },
         gauge: open,

@@ -47,15 +47,12 @@ fn a_million_pushes_to_a_million_tokens_of_a_thousand_instances_keep_every_memor
         instance[..8].copy_from_slice(&(number % 1_000).to_be_bytes());
         let case = Case {
             scope: Some(scope.clone()),
-            instance: InstanceId::from_bytes(instance),
+            key: TurnKey::Instance(InstanceId::from_bytes(instance)),
             token,
         };
         let pass = state.pass(token, true, now).unwrap();
         let (tell, _told) = oneshot::channel();
-        assert_eq!(
-            state.turns.join(TurnKey::Instance(case.instance), tell),
-            Joined::Turn
-        );
+        assert_eq!(state.turns.join(case.key, tell), Joined::Turn);
         state.settle(Some(pass), &case, outcome(number), now, now);
         state.turns.give_back();
         assert!(state.holds.tokens() <= HELD_TOKENS && state.judge.tokens() <= window::TOKENS);

@@ -25,7 +25,7 @@ use crate::{
     lane::Verdict,
     now::Now,
     ports::{Clock, Entropy, SharedLimits, SharedSpend, Standing, TokenHash},
-    push::{Answered, Idempotency, LaneJob, Newcomer, Push, PushName, Refusal},
+    push::{Answered, Idempotency, LaneJob, Newcomer, Push, PushName, Refusal, TurnKey},
     registry::{
         Registry, RegistryConfig,
         config::Ports,
@@ -138,7 +138,7 @@ impl Door for TestDoor {
         .boxed()
     }
 
-    fn malformed(&self, _: Platform, _: InstanceId, _: TokenHash, began: Now) -> PushAnswer {
+    fn malformed(&self, _: Platform, _: TurnKey, _: TokenHash, began: Now) -> PushAnswer {
         PushAnswer::invalid_token(Reason::MalformedToken, began.unix)
     }
 }
