@@ -5,7 +5,8 @@
 //!
 //! Invariant: a device is called gone by the documented pairs of status and reason and by nothing else; an
 //! unknown reason never does, since Apple's list grows. A refusal whose body was lost on the way is no verdict at all:
-//! its status alone covers causes that differ in what the caller must do.
+//! its status alone covers causes that differ in what the caller must do. Nor is one that is not in Apple's form: some
+//! machine in between refuses, and that passes.
 //! <https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns>
 
 use std::time::Duration;
@@ -15,7 +16,10 @@ use serde::Deserialize;
 use sovereign_relay_actors::ports::{Certainty, Failure, Health, Hold, Outcome};
 use sovereign_relay_protocol::{push::Reason, time::UnixMillis};
 
-use crate::provider::{answer::failed, retry_after::retry_after};
+use crate::provider::{
+    answer::{failed, not_the_providers},
+    retry_after::retry_after,
+};
 
 /// How long one device is left alone after "too many requests" without a hint.
 const DEVICE_HOLD: Duration = Duration::from_secs(60);
@@ -64,6 +68,8 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     /// `None`: the body was not read to its end.
     pub(super) reason: Option<ApnsReason>,
+    /// The body is in Apple's form.
+    pub(super) is_apples: bool,
     /// On 410: since when, in milliseconds.
     pub(super) timestamp: Option<UnixMillis>,
     pub(super) retry_after: Option<Duration>,
@@ -106,10 +112,12 @@ impl Answer {
         let timestamp = parsed
             .as_ref()
             .and_then(|parsed| parsed.timestamp.as_ref()?.as_u64());
+        let is_apples = parsed.is_some();
         let reason = parsed.map_or(ApnsReason::Unknown, |parsed| parsed.reason);
         Self {
             status,
             reason: body.is_some().then_some(reason),
+            is_apples,
             timestamp: timestamp.map(UnixMillis),
             retry_after: retry_after(headers, now),
             message_id: headers
@@ -137,6 +145,7 @@ impl Answer {
             }),
             (201..=299, _) => Judgement::failed(Reason::UnknownOutcome, true),
             (400..=499, None) => self.judge_unreadable(),
+            (400 | 403 | 404 | 405 | 413, Some(_)) if !self.is_apples => self.judge_foreign(),
             (400, Some(reason)) => judge_bad_request(reason, since),
             (403, Some(reason)) => judge_forbidden(reason),
             (404 | 405, Some(_)) => Judgement::misconfigured(),
@@ -162,6 +171,16 @@ impl Answer {
             hold: Hold::Nothing,
             health: Health::Answered,
         }))
+    }
+
+    /// A page of some machine in between. One that forbids the relay to pass is for the operator to mend.
+    fn judge_foreign(&self) -> Judgement {
+        match self.status {
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
+                Judgement::failed(Reason::RelayMisconfigured, true)
+            }
+            _ => Judgement::last(not_the_providers()),
+        }
     }
 
     /// A timestamp in the future would make instances delete what they register later.

@@ -169,8 +169,9 @@ fn bad_requests() -> Vec<Row> {
     let of_the_payload = rejected.map(|reason| row(reason, refused(400, reason), lasting(REJECTED)));
     let of_the_relay = misconfigured.map(|reason| row(reason, refused(400, reason), lasting(MISCONFIGURED)));
     let mut rows: Vec<_> = of_the_payload.into_iter().chain(of_the_relay).collect();
-    rows.push(row("400, no body", Behaviour::status(400), lasting(REJECTED)));
-    rows.push(row("400, html", Behaviour::html(400), lasting(REJECTED)));
+    rows.push(row("400, no body", Behaviour::status(400), passing(UNAVAILABLE)));
+    rows.push(row("400, html", Behaviour::html(400), passing(UNAVAILABLE)));
+    rows.push(row("413, html", Behaviour::html(413), passing(UNAVAILABLE)));
     rows.push(row(
         "too large",
         refused(413, "PayloadTooLarge"),
@@ -201,7 +202,9 @@ fn refusals_of_the_relay() -> Vec<Row> {
         lasting(MISCONFIGURED),
     );
     rows.push(other_key.asked(2));
-    rows.push(row("403, html", Behaviour::html(403), lasting(MISCONFIGURED)));
+    rows.push(row("403, html", Behaviour::html(403), passing(MISCONFIGURED)));
+    rows.push(row("404, html", Behaviour::html(404), passing(MISCONFIGURED)));
+    rows.push(row("405, html", Behaviour::html(405), passing(UNAVAILABLE)));
     rows.push(row("BadPath", refused(404, "BadPath"), lasting(MISCONFIGURED)));
     rows.push(row(
         "MethodNotAllowed",

@@ -217,6 +217,29 @@ fn a_refusal_whose_body_was_lost_is_no_verdict_and_may_be_retried() {
 }
 
 #[test]
+fn a_refusal_that_is_not_in_apples_form_passes_and_the_operator_hears_of_one_that_forbids() {
+    for body in [
+        "",
+        "<html>",
+        "{}",
+        r#"{"reason":7}"#,
+        r#"{"error":"BadDeviceToken"}"#,
+    ] {
+        for status in [400, 405, 413] {
+            assert_eq!(
+                judge(status, body).outcome,
+                not_the_providers(),
+                "{status} {body}"
+            );
+        }
+        for status in [403, 404] {
+            let expected = Judgement::failed(Reason::RelayMisconfigured, true);
+            assert_eq!(judge(status, body), expected, "{status} {body}");
+        }
+    }
+}
+
+#[test]
 fn other_answers_need_no_body() {
     let judge_status = |status| {
         let status = StatusCode::from_u16(status).unwrap();
