@@ -82,7 +82,8 @@ fn routes(config: &mut ServiceConfig) {
         .wrap(from_fn(authorize));
     config
         .service(get("/metrics", readable().to(metrics)).1)
-        .service(api);
+        .service(api)
+        .default_service(web::to(no_route));
 }
 
 /// Before anything else under `/admin/v1`, also before a 404.
@@ -104,6 +105,13 @@ fn check_token(request: &HttpRequest) -> Result<(), ApiError> {
     equal
         .then_some(())
         .ok_or_else(|| ApiError::unauthorized("the admin token is needed: Authorization: Bearer <token>"))
+}
+
+async fn no_route() -> Result<HttpResponse, ApiError> {
+    Err(ApiError::new(
+        ErrorCode::NotFound,
+        "this is the admin listener: it has /metrics and /admin/v1; the public API has a listener of its own",
+    ))
 }
 
 async fn metrics(admin: Data<Admin>) -> HttpResponse {

@@ -88,8 +88,8 @@ pub(crate) fn bind(
         let peers = peers.clone();
         let neighbours = peers.clone();
         let app = App::new()
-            .configure(configure.clone())
             .default_service(web::to(no_route))
+            .configure(configure.clone())
             .wrap(from_fn(move |request, next| {
                 frame(observer.clone(), neighbours.clone(), request, next)
             }))

@@ -30,6 +30,8 @@ async fn metrics_are_open_and_the_admin_api_wants_the_token() {
     }
     let nothing = whole.admin("GET", "/nothing", None).await;
     assert_eq!(nothing.refusal(), (404, "not_found".to_owned()));
+    let told = nothing.json()["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("/admin/v1") && !told.contains("openapi"), "{told}");
     let method = whole.admin("DELETE", "/instances", None).await;
     assert_eq!(
         (method.refusal().0, method.header("allow")),
