@@ -236,7 +236,7 @@ async fn attempt(
             judge(inner, &lease, answer, (began, tried_at))
         }
         Err(end) => {
-            if says_something_of_the_connection(end, clock.now().mono.saturating_sub(tried_at)) {
+            if says_something_of_the_connection(end, delivery.deadline.saturating_sub(tried_at)) {
                 lease.missed(tried_at);
             }
             Try::NoAnswer { end, connection }
@@ -244,11 +244,12 @@ async fn attempt(
     })
 }
 
-/// Whether a try that ended so tells of a connection that is open but of no use. Lost and silent ones end by themselves.
-fn says_something_of_the_connection(end: NoAnswer, lasted: Duration) -> bool {
+/// Whether a try that had so much time tells of a connection that is open but of no use. Lost and silent ones end by
+/// themselves.
+fn says_something_of_the_connection(end: NoAnswer, had: Duration) -> bool {
     match end {
         NoAnswer::NotTaken | NoAnswer::Reset => true,
-        NoAnswer::TimedOut => lasted >= TELLING_SILENCE,
+        NoAnswer::TimedOut => had >= TELLING_SILENCE,
         NoAnswer::Lost | NoAnswer::Silent => false,
     }
 }
