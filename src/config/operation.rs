@@ -8,12 +8,11 @@ use std::{
 };
 
 use ipnet::IpNet;
-use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 use sovereign_relay_protocol::{limits as public_limits, redacted::Redacted};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use super::{enrollment::parse_secret, error::ConfigError, setting, source::Sources, value};
-use crate::{defaults, store::redis::url::RedisUrl};
+use crate::{defaults, provider::transport::parse_bundle, store::redis::url::RedisUrl};
 
 /// Limits of instances where nothing else is set for one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -267,19 +266,9 @@ impl Tls {
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, ConfigError> {
         let extra_ca = sources.parse(&setting::EXTRA_CA_FILE, |path| {
             let text = fs::read_to_string(path).map_err(|error| format!("can't read {path}: {error}"))?;
-            certificates(&text).map_err(|problem| format!("{path} {problem}"))?;
+            parse_bundle(&text).map_err(|problem| format!("{path}: {problem}"))?;
             Ok(text)
         })?;
         Ok(Self { extra_ca })
-    }
-}
-
-/// As the connections will read it.
-fn certificates(text: &str) -> Result<(), String> {
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
-    match certificates {
-        Ok(certificates) if !certificates.is_empty() => Ok(()),
-        Ok(_) => Err("holds no certificate (PEM)".to_owned()),
-        Err(_) => Err("is not PEM".to_owned()),
     }
 }

@@ -114,7 +114,8 @@ pub(crate) fn tls_config(extra_ca: Option<&str>) -> Result<ClientConfig, TlsErro
     Ok(config)
 }
 
-fn parse_bundle(pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// The certificates of an extra CA bundle, of which there is at least one.
+pub(crate) fn parse_bundle(pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certificates = CertificateDer::pem_slice_iter(pem.as_bytes())
         .collect::<Result<Vec<_>, _>>()
         .map_err(TlsError::ExtraCaPem)?;
