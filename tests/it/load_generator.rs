@@ -139,27 +139,29 @@ async fn callers_that_hang_up_at_random_moments_are_counted_and_leave_no_push_an
     let slow = Behaviour::accept().after(ANSWER_AFTER);
     world.simulators.apns.script().always(slow);
     let owners = Owners::new(&world, "ios");
+    let nobody = HangUps::new(Arc::clone(&owners), 0.0, ANSWER_AFTER);
+    let all_sent = Tally {
+        sent: 20,
+        ..Tally::default()
+    };
+    assert_eq!(nobody.push(600..620, CALLERS).await.unwrap(), all_sent);
+    // By now the relay has what it opens once, and both it and this test what they keep for each caller.
     let files = world.relay.open_files();
     let third = HangUps::new(Arc::clone(&owners), 0.3, ANSWER_AFTER);
     let tally = third.push(0..600, CALLERS).await.unwrap();
     assert_eq!((tally.sent + tally.hung_up, tally.failed), (600, 0), "{tally:?}");
     assert!((60..400).contains(&tally.hung_up), "{tally:?}");
     assert!(tally.before_the_answer > 0, "{tally:?}");
-    let nobody = HangUps::new(Arc::clone(&owners), 0.0, ANSWER_AFTER);
-    let all_sent = Tally {
-        sent: 20,
-        ..Tally::default()
-    };
-    assert_eq!(nobody.push(600..620, 1).await.unwrap(), all_sent);
     let everybody = HangUps::new(owners, 1.0, ANSWER_AFTER);
     assert_eq!(everybody.push(620..720, CALLERS).await.unwrap().hung_up, 100);
+    let left = 100 + tally.hung_up as usize;
     until("no push stays open", async || {
         world.relay.metric("relay_pushes_in_flight", "").await == 0.0
     })
     .await;
-    // The connections that this test keeps, and those to providers.
+    // A pool may keep a few more than before; those of hang-ups would be far more.
     until("sockets of those who left are closed", async || {
-        world.relay.open_files() <= files + CALLERS + 10
+        world.relay.open_files() < files + left / 4
     })
     .await;
 }
