@@ -38,21 +38,34 @@ use tracing::{debug, info, warn};
 
 use super::url::{RedisUrl, Shape, tcp};
 
-/// A call takes no longer. A healthy server answers in a millisecond; a peer waits no longer for its `err`.
-pub(crate) const CALL_TIME: Duration = Duration::from_secs(2);
-/// A connection is made and subscribed within this.
-const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// Between attempts to connect, doubled from the first to the last: short, because peers wait; not shorter, because
 /// all replicas come at the same time.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// A subscription on which nothing came for so long is dead: each replica publishes to itself every second.
-const SILENCE: Duration = Duration::from_secs(4);
 /// A key that never is: to delete it tells whether a server takes writes, also one whose memory is full.
 const PROBE: &str = "relay:probe";
-/// Calls under way at the same time on one connection; more wait for their turn, at most [`CALL_TIME`].
+/// Calls under way at the same time on one connection; more wait for their turn, at most [`Patience::call`].
 const PIPELINE: usize = 1024;
 /// Events that were not taken yet. Beyond, the connection is made anew, and with it everything is read again.
 pub(crate) const EVENTS: usize = 8192;
+
+/// How long Redis is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// A call takes no longer. A healthy server answers in a millisecond; a peer waits no longer for its `err`.
+    pub(crate) call: Duration,
+    /// A connection is made and subscribed within this.
+    pub(crate) connect: Duration,
+    /// A subscription on which nothing came for so long is dead: each replica publishes to itself every second.
+    pub(crate) silence: Duration,
+}
+
+impl Patience {
+    pub(crate) const USUAL: Self = Self {
+        call: Duration::from_secs(2),
+        connect: Duration::from_secs(3),
+        silence: Duration::from_secs(4),
+    };
+}
 
 /// A handle; clones are the same.
 #[derive(Clone)]
@@ -115,14 +128,14 @@ impl Redis {
         script: &ScriptInvocation<'_>,
     ) -> Result<T, StoreError> {
         let mut live = self.live()?;
-        let outcome = timeout(CALL_TIME, script.invoke_async(&mut live.wire)).await;
+        let outcome = timeout(self.url.patience.call, script.invoke_async(&mut live.wire)).await;
         live.judged(outcome.unwrap_or_else(|_| Err(too_slow())))
     }
 
     /// Sends one command.
     pub(crate) async fn send<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let mut live = self.live()?;
-        let outcome = timeout(CALL_TIME, command.query_async(&mut live.wire)).await;
+        let outcome = timeout(self.url.patience.call, command.query_async(&mut live.wire)).await;
         live.judged(outcome.unwrap_or_else(|_| Err(too_slow())))
     }
 
@@ -138,14 +151,14 @@ impl Redis {
         // Who kept it before may have left one.
         self.live.send_replace(None);
         loop {
-            match timeout(CONNECT_TIME, self.connect(&events)).await {
+            match timeout(self.url.patience.connect, self.connect(&events)).await {
                 Ok(Ok(live)) => {
                     info!("redis is connected");
                     (wait, is_told) = (RETRY.0, false);
                     self.live.send_replace(Some(live.clone()));
                     if events.send(Event::Connected).await.is_ok() {
                         tokio::select! {
-                            () = live.ends() => {}
+                            () = live.ends(self.url.patience.silence) => {}
                             () = self.moves(live.master.as_ref()) => info!("sentinels name another master"),
                         }
                     }
@@ -197,9 +210,9 @@ impl Redis {
 }
 
 impl Live {
-    /// Waits until it is broken, or silent for too long.
-    async fn ends(&self) {
-        let silent = async { while timeout(SILENCE, self.heard.notified()).await.is_ok() {} };
+    /// Waits until it is broken, or silent for so long.
+    async fn ends(&self, silence: Duration) {
+        let silent = async { while timeout(silence, self.heard.notified()).await.is_ok() {} };
         tokio::select! {
             () = self.broken.found.notified() => {}
             () = silent => {}
@@ -296,8 +309,8 @@ impl Wire {
         listener: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
     ) -> RedisResult<(Self, Option<ConnectionAddr>)> {
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIME))
-            .set_response_timeout(Some(CALL_TIME))
+            .set_connection_timeout(Some(url.patience.connect))
+            .set_response_timeout(Some(url.patience.call))
             .set_pipeline_buffer_size(PIPELINE);
         let certificates = url.certificates();
         match &url.shape {
@@ -317,8 +330,8 @@ impl Wire {
                 let mut builder = ClusterClientBuilder::new(nodes.clone())
                     .use_protocol(ProtocolVersion::RESP3)
                     .tcp_settings(tcp())
-                    .connection_timeout(CONNECT_TIME)
-                    .response_timeout(CALL_TIME)
+                    .connection_timeout(url.patience.connect)
+                    .response_timeout(url.patience.call)
                     .push_sender(listener);
                 if let Some(certificates) = certificates {
                     builder = builder.certs(certificates);

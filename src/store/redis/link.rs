@@ -116,15 +116,22 @@ async fn speak(redis: &Redis, channel: &str) {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use futures_util::StreamExt as _;
+    use redis::Client;
+
     use super::*;
     use crate::store::redis::kit::Server;
 
     /// How long tests wait for Redis.
-    pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
     /// A link that is up.
     pub(crate) async fn link(server: &Server) -> RedisLink {
-        let link = RedisLink::open(RedisUrl::parse(&server.url()).unwrap(), "test".to_owned());
+        opened(RedisUrl::parse(&server.url()).unwrap().patient()).await
+    }
+
+    async fn opened(url: RedisUrl) -> RedisLink {
+        let link = RedisLink::open(url, "test".to_owned());
         assert!(link.is_up_within(PATIENCE).await);
         link
     }
@@ -143,8 +150,15 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn it_is_kept_through_silence_and_made_again_after_a_restart() {
         let mut server = Server::start();
-        let link = link(&server).await;
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        let link = opened(RedisUrl::parse(&server.url()).unwrap()).await;
+        let mut listener = Client::open(server.url())
+            .unwrap()
+            .get_async_pubsub()
+            .await
+            .unwrap();
+        listener.subscribe("relay:link:test").await.unwrap();
+        // One a second: longer than a silence may be.
+        assert_eq!(listener.on_message().take(6).count().await, 6);
         assert!(link.is_up(), "what it says itself is heard");
         server.kill();
         assert!(link.records().position().await.is_err());

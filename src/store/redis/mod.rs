@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants: every key has an end but revocations, the operator's words and suspensions; the time is the server's; no call
-//! waits longer than [`connection::CALL_TIME`]; no error says more of Redis than its kind, and never the password.
+//! waits longer than [`connection::Patience`]; no error says more of Redis than its kind, and never the password.
 
 pub mod addresses;
 pub(crate) mod connection;

@@ -9,6 +9,8 @@
 //! `rediss` in place of `redis` means TLS. User and password are percent-encoded (RFC 3986), and are Redis's. Sentinels
 //! are asked without, or with what `?sentinel_username=...&sentinel_password=...` says, the former being optional.
 
+#[cfg(test)]
+use std::time::Duration;
 use std::{fmt, sync::Arc};
 
 use redis::{
@@ -18,6 +20,7 @@ use sovereign_relay_protocol::redacted::Redacted;
 use url::form_urlencoded;
 
 use super::{
+    connection::Patience,
     sentinel::{Login, Sentinels},
     trust,
 };
@@ -34,6 +37,7 @@ pub struct RedisUrl {
     pub(super) shape: Shape,
     is_tls: bool,
     extra_ca: Option<Arc<str>>,
+    pub(super) patience: Patience,
 }
 
 #[derive(Clone)]
@@ -64,6 +68,7 @@ impl RedisUrl {
             shape,
             is_tls: parts.is_tls(),
             extra_ca: None,
+            patience: Patience::USUAL,
         })
     }
 
@@ -74,6 +79,18 @@ impl RedisUrl {
             extra_ca: extra_ca.map(Arc::from),
             ..self
         }
+    }
+
+    /// The same for a test that is not about a Redis that is slow, on a machine that may be.
+    #[cfg(test)]
+    pub(crate) fn patient(self) -> Self {
+        const LONG: Duration = Duration::from_secs(60);
+        let patience = Patience {
+            call: LONG,
+            connect: LONG,
+            silence: LONG,
+        };
+        Self { patience, ..self }
     }
 
     /// What to trust, if that is not the system's roots alone.

@@ -102,7 +102,7 @@ impl Replica {
 
     async fn start_at(url: &str) -> Self {
         let store = RedisSessions::new(
-            RedisUrl::parse(url).unwrap(),
+            RedisUrl::parse(url).unwrap().patient(),
             SessionBounds::default(),
             SessionRules::default(),
             Arc::new(SystemClock::new()),

@@ -16,7 +16,10 @@ store_contract!(@ on_a_cluster:
 
 async fn link() -> (RedisLink, Cluster) {
     let cluster = tokio::task::spawn_blocking(Cluster::start).await.unwrap();
-    let link = RedisLink::open(RedisUrl::parse(&cluster.url()).unwrap(), "test".to_owned());
+    let link = RedisLink::open(
+        RedisUrl::parse(&cluster.url()).unwrap().patient(),
+        "test".to_owned(),
+    );
     assert!(link.is_up_within(PATIENCE).await);
     (link, cluster)
 }
