@@ -27,13 +27,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures_util::future::{join, join_all};
+use sovereign_relay_protocol::redacted::Redacted;
 use thiserror::Error;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 
 use self::{
     deliver::{CLAIM_RELAY, LEASE_SECONDS},
     seal::{Plan, Sealed, Target},
+    verdict::LONGEST_PAUSE_SECONDS,
 };
 pub use self::{
     report::Report,
@@ -42,6 +45,7 @@ pub use self::{
 use crate::{
     clock::Clock,
     config::Limits,
+    entropy::random_bytes,
     notification::{InvalidNotification, Notification},
     relay::Relays,
     store::{Channel, Device, Lane, LogEntry, OUTBOX_ROWS, OutboxRow, Outcome, Store, StoreError},
@@ -50,6 +54,8 @@ use crate::{
 
 /// Rows that are sealed and written at a time: some 2 MB.
 const SEAL_AT_ONCE: usize = 500;
+/// Name of the setting by which tags are named to others: [`Notification::tag`].
+const COLLAPSE_KEY_SETTING: &str = "collapse_key";
 /// What is worth something for less, in seconds, is still worth sending to so many that it takes a while.
 const SHORTEST_IN_CHUNKS_SECONDS: u64 = 60;
 
@@ -61,6 +67,8 @@ pub struct FanOut {
     limits: Limits,
     clock: Clock,
     pauses: Pauses,
+    /// The same for all processes on the database; read once.
+    collapse_key: OnceCell<Redacted>,
     /// Tells the worker that something waits.
     waiting: Notify,
     /// Set when the worker was told to stop.
@@ -88,6 +96,7 @@ impl FanOut {
             limits,
             clock: Clock::system(),
             pauses: Pauses::default(),
+            collapse_key: OnceCell::new(),
             waiting: Notify::new(),
             stopping: AtomicBool::new(false),
         }
@@ -104,7 +113,7 @@ impl FanOut {
     /// the worker's. An error means that nobody was told anything.
     pub async fn send(&self, user: &User, notification: &Notification) -> Result<Report, FanOutError> {
         let now = self.clock.seconds();
-        let plan = Plan::new(user, notification, now)?;
+        let plan = Plan::new(user, notification, now, self.collapse_key().await?)?;
         let devices = self.store.devices_of(user).await?;
         let browsers = self.store.subscriptions_of(user).await?;
         let mut report = Report::new(plan.notification_id);
@@ -126,6 +135,14 @@ impl FanOut {
             self.send_in_chunks(plan, targets, &mut report).await
         };
         written.map(|()| report)
+    }
+
+    async fn collapse_key(&self) -> Result<&Redacted, StoreError> {
+        let kept = || {
+            let new = Redacted::new(URL_SAFE_NO_PAD.encode(random_bytes::<32>()));
+            async move { self.store.setting_or(COLLAPSE_KEY_SETTING, &new).await }
+        };
+        self.collapse_key.get_or_try_init(kept).await
     }
 
     /// Few enough to be held in memory: written with a lease, sent, settled.
@@ -268,10 +285,12 @@ impl FanOut {
 struct Pauses(Mutex<HashMap<Lane, u64>>);
 
 impl Pauses {
-    /// Until when, in Unix seconds, if that is not over.
+    /// Until when, in Unix seconds, if that is not over. A pause that would be longer than any was begun while the clock
+    /// was ahead.
     fn until(&self, lane: &Lane, now: u64) -> Option<u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, until| *until > now);
+        let longest = now.saturating_add(LONGEST_PAUSE_SECONDS);
+        all.retain(|_, until| *until > now && *until <= longest);
         all.get(lane).copied()
     }
 
@@ -279,5 +298,21 @@ impl Pauses {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let longest = all.entry(lane.clone()).or_insert(until);
         *longest = until.max(*longest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_that_a_clock_ahead_began_ends_with_the_clock_s_mistake() {
+        let pauses = Pauses::default();
+        let lane = Lane::Relay("https://relay.example".to_owned());
+        pauses.set(&lane, 1_000_060);
+        assert_eq!(pauses.until(&lane, 1_000_000), Some(1_000_060));
+        assert_eq!(pauses.until(&lane, 1_000_060), None);
+        pauses.set(&lane, 1_000_060);
+        assert_eq!(pauses.until(&lane, 1_000), None);
     }
 }

@@ -3,16 +3,17 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use hkdf::Hkdf;
 use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 use sovereign_relay_protocol::{limits, platform::Priority, redacted::Redacted, seal::PADDED_BYTES};
 use thiserror::Error;
 
 use crate::user::User;
 
-/// Characters of a collapse id: what a Web Push topic may have (RFC 8030, section 5.4), and 192 bits of a hash.
-const COLLAPSE_CHARS: usize = 32;
+/// 192 bits, in the 32 characters that a Web Push topic may have (RFC 8030, section 5.4).
+const COLLAPSE_BYTES: usize = 24;
 
 /// One notification, in plain text. It prints nothing of its content.
 #[derive(Clone, PartialEq)]
@@ -23,7 +24,7 @@ pub struct Notification {
     pub body: String,
     /// What a tap opens.
     pub url: Option<String>,
-    /// Replaces what the device still shows under the same tag. The relay sees a hash of it.
+    /// Replaces what the device still shows under the same tag. The relay sees a keyed hash of it.
     pub tag: Option<String>,
     /// For the app.
     pub data: Option<Value>,
@@ -92,18 +93,25 @@ impl Notification {
         Ok(json)
     }
 
-    /// Names the tag to relay and push services without telling it: tags say whom a message is from.
-    pub(crate) fn collapse_id(&self, user: &User) -> Option<String> {
+    /// Names the tag to relay and push services without telling it: tags say whom a message is from. Users and tags can
+    /// be guessed, so that it takes a `key` that only this instance has.
+    pub(crate) fn collapse_id(&self, user: &User, key: &Redacted) -> Option<String> {
         let tag = self.tag.as_ref()?;
-        let mut hash = Sha256::new();
-        for part in [&user.tenant, &user.id, tag] {
-            // With its length, so that no two triples are written the same.
-            hash.update(part.len().to_le_bytes());
-            hash.update(part.as_bytes());
-        }
-        let mut text = URL_SAFE_NO_PAD.encode(hash.finalize());
-        text.truncate(COLLAPSE_CHARS);
-        Some(text)
+        // With the lengths, so that no two triples are written the same.
+        let lengths = [&user.tenant, &user.id].map(|part| part.len().to_le_bytes());
+        let [tenant_length, id_length] = &lengths;
+        let info = [
+            &tenant_length[..],
+            user.tenant.as_bytes(),
+            &id_length[..],
+            user.id.as_bytes(),
+            tag.as_bytes(),
+        ];
+        let mut id = [0; COLLAPSE_BYTES];
+        let hash = Hkdf::<Sha256>::new(Some(b"sovereign-collapse-id"), key.expose().as_bytes());
+        // HKDF refuses only outputs over 8,160 bytes.
+        let _ = hash.expand_multi_info(&info, &mut id);
+        Some(URL_SAFE_NO_PAD.encode(id))
     }
 }
 
@@ -159,17 +167,23 @@ mod tests {
             ..Notification::new("", "")
         };
         let (user, other) = (User::new("1"), User::new("2"));
-        let id = tagged("from Ada").collapse_id(&user).unwrap();
-        assert_eq!(id.len(), COLLAPSE_CHARS);
+        let (key, another) = (Redacted::new("key"), Redacted::new("another"));
+        let id = tagged("from Ada").collapse_id(&user, &key).unwrap();
+        assert_eq!(id.len(), 32);
         assert!(CollapseId::parse(&id).is_some());
         assert!(
             id.bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
         );
-        assert_eq!(tagged("from Ada").collapse_id(&user).as_ref(), Some(&id));
-        assert_ne!(tagged("from Ada").collapse_id(&other).as_ref(), Some(&id));
-        assert_ne!(tagged("from Bob").collapse_id(&user).as_ref(), Some(&id));
-        assert_eq!(Notification::new("", "").collapse_id(&user), None);
+        assert_eq!(tagged("from Ada").collapse_id(&user, &key).as_ref(), Some(&id));
+        assert_ne!(tagged("from Ada").collapse_id(&other, &key).as_ref(), Some(&id));
+        assert_ne!(tagged("from Bob").collapse_id(&user, &key).as_ref(), Some(&id));
+        // Who doesn't have the key can't try tags until one fits.
+        assert_ne!(
+            tagged("from Ada").collapse_id(&user, &another).as_ref(),
+            Some(&id)
+        );
+        assert_eq!(Notification::new("", "").collapse_id(&user, &key), None);
     }
 
     #[test]

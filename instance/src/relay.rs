@@ -23,7 +23,7 @@ use std::{
 
 use sovereign_relay_client::{
     http::{
-        Instance, InstanceKey, Relay,
+        Instance, InstanceKey, Relay, Rotation,
         error::{CallError, Refusal, SetupError},
     },
     protocol::{enroll::EnrollRequest, error::ErrorCode, redacted::Redacted},
@@ -49,6 +49,9 @@ const KEPT_RELAYS: usize = 64;
 const KEYS: usize = 3;
 /// Looks at the row before giving up for the moment: each one but the last was outrun by another process.
 const LOOKS: usize = 4;
+
+/// Times that a rotation is asked for while its answers are lost: the relay gives the same key again.
+const ROTATIONS: usize = 3;
 
 /// What this instance tells a relay when it enrolls.
 #[derive(Clone, Debug, Default)]
@@ -167,25 +170,29 @@ impl Relays {
         Err(RelayUnavailable::BackingOff { until }.into())
     }
 
-    /// Asks for a new key. It is used from then on, and the old one kept until it has worked.
+    /// Asks for a new key. It is used from then on, and the old one kept until it has worked. After an error ask again
+    /// within a day: see [`RotateError`].
     pub async fn rotate(&self, url: &str) -> Result<(), RotateError> {
         let (old, rotation) = self
             .call(url, |instance| async move {
-                let rotation = instance.rotate(None).await?;
+                let rotation = rotation(&instance).await?;
                 Ok((instance, rotation))
             })
             .await?;
-        let (row, state) = self.read(url).await?;
         let new = Credential {
             instance_id: rotation.instance_id,
             key: rotation.instance_key,
         };
-        let next = state.rotated(old.key(), new);
-        if !self.change(url, row.as_ref(), &state, &next, "").await? {
-            return Err(RotateError::Outrun);
+        for _ in 0..LOOKS {
+            let (row, state) = self.read(url).await?;
+            let next = state.rotated(old.key(), new.clone());
+            // Of two that rotate at once, both are given the same key.
+            if state.uses(&new.key) || self.change(url, row.as_ref(), &state, &next, "").await? {
+                info!(relay = url, "key rotated");
+                return Ok(());
+            }
         }
-        info!(relay = url, "key rotated");
-        Ok(())
+        Err(RotateError::Outrun)
     }
 
     /// The admin wants to be enrolled again: after a revocation, or without waiting.
@@ -361,6 +368,17 @@ impl Relays {
         all.insert(url.to_owned(), Arc::clone(&kept));
         Ok(kept)
     }
+}
+
+/// The relay's new key may be under way when a connection is lost, and the old one ends in a day.
+async fn rotation(instance: &Instance) -> Result<Rotation, CallError> {
+    for _ in 1..ROTATIONS {
+        match instance.rotate(None).await {
+            Err(CallError::NoAnswer(error)) => warn!(%error, "a rotation was not answered"),
+            answered => return answered,
+        }
+    }
+    instance.rotate(None).await
 }
 
 fn is_of_the_key(refusal: &Refusal) -> bool {

@@ -77,6 +77,19 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
+    /// Whether there is a device, or a browser, in the row of that id, whosever it is.
+    pub async fn is_registered(&self, channel: Channel, id: Uuid) -> Result<bool, StoreError> {
+        let count = match channel {
+            Channel::Relay => "SELECT COUNT(*) FROM push_device_tokens WHERE id = $1",
+            Channel::Web => "SELECT COUNT(*) FROM push_subscriptions WHERE id = $1",
+        };
+        let rows: i64 = sqlx::query_scalar(count)
+            .bind(id.to_string())
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(rows > 0)
+    }
+
     /// Gives the connections back, after what runs has ended.
     pub async fn close(&self) {
         self.pool.close().await;

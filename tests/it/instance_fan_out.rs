@@ -73,6 +73,7 @@ impl Place {
                 token: Redacted::new(self.world.address(Platform::Android)),
                 public_key: self.device.public_key(),
                 relay_url: self.world.relay.url.clone(),
+                environment: None,
             };
             let registered = self.store.register_device(&device, u32::MAX, REGISTERED_AT);
             assert!(registered.await.unwrap().removed.is_empty());

@@ -114,6 +114,7 @@ fn message(row: &OutboxRow) -> Option<PushMessage> {
     let ttl = row.ttl_until.saturating_sub(first).min(u64::from(TTL_SECONDS));
     Some(PushMessage {
         priority: row.priority,
+        environment: row.environment,
         ttl_seconds: u32::try_from(ttl).unwrap_or(TTL_SECONDS),
         collapse_id: row
             .collapse_id

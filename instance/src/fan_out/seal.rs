@@ -5,7 +5,7 @@ use std::{iter::zip, num::NonZeroUsize, sync::Arc, thread::available_parallelism
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::future::join_all;
 use sovereign_relay_client::protocol::{
-    platform::{Platform, Priority},
+    platform::{Environment, Platform, Priority},
     redacted::Redacted,
     seal::{self, DevicePublicKey},
 };
@@ -52,13 +52,14 @@ impl Plan {
         user: &User,
         notification: &Notification,
         now: u64,
+        collapse_key: &Redacted,
     ) -> Result<Self, InvalidNotification> {
         Ok(Self {
             notification_id: uuid(),
             now,
             json: notification.to_json()?,
             priority: notification.priority,
-            collapse_id: notification.collapse_id(user).map(Redacted::new),
+            collapse_id: notification.collapse_id(user, collapse_key).map(Redacted::new),
             ttl_until: now.saturating_add(u64::from(notification.ttl_seconds)),
         })
     }
@@ -79,6 +80,7 @@ impl Plan {
             platform: target.platform(),
             address: address.clone(),
             relay_url: target.relay_url().map(str::to_owned),
+            environment: target.environment(),
             sealed: Redacted::new(sealed),
             priority: self.priority,
             collapse_id: self.collapse_id.clone(),
@@ -130,6 +132,13 @@ impl Target {
     fn relay_url(&self) -> Option<&str> {
         match self {
             Self::Device(device) => Some(&device.relay_url),
+            Self::Browser(_) => None,
+        }
+    }
+
+    fn environment(&self) -> Option<Environment> {
+        match self {
+            Self::Device(device) => device.environment,
             Self::Browser(_) => None,
         }
     }

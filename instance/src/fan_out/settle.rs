@@ -52,10 +52,13 @@ impl FanOut {
             Action::Used => settling.used(row),
             Action::Done => settling.done(row),
             Action::Prune { since } => match self.prune(row, since).await {
-                Ok(true) => settling.done(row),
-                Ok(false) => {
+                Ok(became) => {
                     settling.done(row);
-                    return (Outcome::Kept, "registered_again");
+                    return match became {
+                        Registration::Removed => said,
+                        Registration::GoneAlready => (Outcome::Gone, verdict.reason),
+                        Registration::Again => (Outcome::Kept, "registered_again"),
+                    };
                 }
                 Err(error) => {
                     // The row stays leased: the other side says the same again.
@@ -74,15 +77,23 @@ impl FanOut {
         said
     }
 
-    async fn prune(&self, row: &OutboxRow, since: Option<u64>) -> Result<bool, StoreError> {
+    async fn prune(&self, row: &OutboxRow, since: Option<u64>) -> Result<Registration, StoreError> {
         let (id, created_at, key) = (row.target_id, row.target_created_at, &row.target_public_key);
-        match row.channel {
+        let is_removed = match row.channel {
             Channel::Relay => {
                 let since = since.unwrap_or(u64::MAX);
-                self.store.prune_device_as(id, created_at, key, since).await
+                self.store.prune_device_as(id, created_at, key, since).await?
             }
-            Channel::Web => self.store.prune_subscription(id, created_at, key).await,
+            Channel::Web => self.store.prune_subscription(id, created_at, key).await?,
+        };
+        if is_removed {
+            return Ok(Registration::Removed);
         }
+        // Its user has signed out meanwhile, or another fan-out was told the same.
+        Ok(match self.store.is_registered(row.channel, id).await? {
+            true => Registration::Again,
+            false => Registration::GoneAlready,
+        })
     }
 
     /// Users for whose rows there is no room to wait. Asked only where some have to.
@@ -113,6 +124,13 @@ impl FanOut {
         }
         Ok(crowded)
     }
+}
+
+/// What became of a registration that was called gone.
+enum Registration {
+    Removed,
+    GoneAlready,
+    Again,
 }
 
 /// What is written in the end.

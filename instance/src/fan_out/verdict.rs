@@ -33,7 +33,7 @@ const LONGEST_HINT_SECONDS: u64 = limits::TTL_SECONDS as u64;
 
 /// Longest time, in seconds, for which nothing at all is sent to a relay because it said so: a time that it named by
 /// mistake doesn't outlive the mistake for long.
-const LONGEST_PAUSE_SECONDS: u64 = 60 * 60;
+pub(super) const LONGEST_PAUSE_SECONDS: u64 = 60 * 60;
 /// How long after a first try a repeat is sure to find the relay remember it, in seconds: its 10 minutes less what a
 /// batch may take.
 const REMEMBERED_SECONDS: u64 = 8 * 60;

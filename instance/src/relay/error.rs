@@ -45,7 +45,8 @@ pub enum RelayCallError {
     Call(#[from] CallError),
 }
 
-/// A key could not be rotated. The old one goes on working.
+/// A key could not be rotated. The old one goes on working for a day: the relay may have given a new one that was lost on
+/// its way, and gives the same to whoever asks again. Later it says that this instance is revoked.
 #[derive(Debug, Error)]
 pub enum RotateError {
     /// The call.
@@ -54,7 +55,7 @@ pub enum RotateError {
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another process has changed it meanwhile.
+    /// Other processes have changed it meanwhile.
     #[error("another process has changed the key meanwhile")]
     Outrun,
 }
@@ -91,6 +92,9 @@ pub(super) fn not_enrolled(error: &CallError) -> &'static str {
             Some(ErrorCode::EnrollmentClosed) => "the relay takes no new instances",
             Some(ErrorCode::Unauthorized) => "the relay takes new instances by invitation only",
             Some(ErrorCode::RateLimited) => "the relay takes no more instances from this address for now",
+            Some(ErrorCode::InvalidRequest) => {
+                "the relay does not take the name or the contact of this instance"
+            }
             Some(_) | None => "the relay refused to enroll this instance",
         },
     }

@@ -184,6 +184,14 @@ impl Enrollment {
         }
     }
 
+    /// Whether this is the key in use.
+    pub(crate) fn uses(&self, key: &InstanceKey) -> bool {
+        match &self.phase {
+            Phase::Enrolled { current, .. } => current.key == *key,
+            Phase::Unenrolled | Phase::Revoked(_) => false,
+        }
+    }
+
     /// Whether the key in use has yet to work.
     pub(crate) fn is_unproven(&self) -> bool {
         match &self.phase {

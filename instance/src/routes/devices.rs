@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! GET            -> {"relayEnabled": true, "devices": [{"id", "platform", "createdAt", "lastUsedAt"}]}
-//! POST           {"platform", "deviceToken", "publicKey"} -> {"ok": true}
+//! POST           {"platform", "deviceToken", "publicKey", "environment"?} -> {"ok": true}
 //! DELETE /{id}   -> {"ok": true}, or 404 when this user has no such device
 //! ```
-//! Tokens and keys come in and never go out. Times are Unix seconds.
+//! `environment` is Apple's (`production` or `sandbox`), for an app that knows which it was built for; without it the relay
+//! decides. Tokens and keys come in and never go out. Times are Unix seconds.
 
 use actix_web::{
     HttpResponse,
@@ -14,7 +15,7 @@ use actix_web::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sovereign_relay_protocol::{
-    platform::Platform,
+    platform::{Environment, Platform},
     redacted::Redacted,
     seal::DevicePublicKey,
     token::{ChannelRule, TargetToken},
@@ -27,6 +28,9 @@ use crate::{
     user::User,
 };
 
+/// What providers give is a tenth of it; PostgreSQL refuses what is longer than a third of a page in an index.
+const LONGEST_TOKEN_BYTES: usize = 2048;
+
 /// What an app sends. Fields of later versions are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,6 +38,7 @@ pub(crate) struct Body {
     platform: String,
     device_token: Redacted,
     public_key: String,
+    environment: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -95,6 +100,9 @@ impl Body {
         if !channels.iter().any(shaped) {
             return Err(ApiError::Invalid("deviceToken is no token of this platform"));
         }
+        if self.device_token.len() > LONGEST_TOKEN_BYTES {
+            return Err(ApiError::Invalid("deviceToken is longer than 2048 characters"));
+        }
         let public_key = DevicePublicKey::from_base64(&self.public_key).map_err(|_| {
             ApiError::Invalid("publicKey must be a P-256 point, 65 bytes uncompressed, in standard base64")
         })?;
@@ -104,8 +112,19 @@ impl Body {
             token: one_spelling(platform, self.device_token),
             public_key: public_key.to_base64(),
             relay_url,
+            environment: environment(platform, self.environment.as_deref())?,
         })
     }
+}
+
+/// Apple's alone: on other platforms it says nothing, here as at the relay.
+fn environment(platform: Platform, named: Option<&str>) -> Result<Option<Environment>, ApiError> {
+    let Some(named) = named.filter(|_| platform.is_apple()) else {
+        return Ok(None);
+    };
+    Environment::parse(named)
+        .map(Some)
+        .ok_or(ApiError::Invalid("environment must be production or sandbox"))
 }
 
 /// Apple's tokens are hexadecimal: in two spellings, one device would be two and hear everything twice.

@@ -26,7 +26,8 @@ impl Pace {
     /// Takes one registration, or says how many seconds until one would pass.
     pub(crate) fn take(&mut self, user: &User, now_ms: u64) -> Result<(), u64> {
         let interval = millis(INTERVAL);
-        let full_at = self.full_at.get(user).copied().unwrap_or(0).max(now_ms);
+        let kept = self.full_at.get(user).copied();
+        let full_at = kept.filter(|full_at| fills(*full_at, now_ms)).unwrap_or(now_ms);
         let room_for_one = now_ms + interval * u64::from(BURST - 1);
         if full_at > room_for_one {
             return Err((full_at - room_for_one).div_ceil(1000));
@@ -41,13 +42,19 @@ impl Pace {
         if self.full_at.len() < USERS || self.full_at.contains_key(user) {
             return Ok(());
         }
-        self.full_at.retain(|_, full_at| *full_at > now_ms);
+        self.full_at.retain(|_, full_at| fills(*full_at, now_ms));
         if self.full_at.len() < USERS {
             Ok(())
         } else {
             Err(INTERVAL.as_secs())
         }
     }
+}
+
+/// Whether a bucket that will be full at that time is still filling. What would take longer than from empty was written
+/// while the clock was ahead.
+fn fills(full_at: u64, now_ms: u64) -> bool {
+    full_at > now_ms && full_at <= now_ms + millis(INTERVAL) * u64::from(BURST)
 }
 
 fn millis(time: Duration) -> u64 {
@@ -87,6 +94,18 @@ mod tests {
         assert_eq!(pace.take(&user("0"), 0), Ok(()));
         assert_eq!(pace.take(&user("stranger"), millis(INTERVAL)), Ok(()));
         assert_eq!(pace.full_at.len(), 2);
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_keeps_nobody_out() {
+        let mut pace = Pace::default();
+        for _ in 0..BURST {
+            assert_eq!(pace.take(&user("a"), 1_000_000_000), Ok(()));
+        }
+        for _ in 0..BURST {
+            assert_eq!(pace.take(&user("a"), 1_000), Ok(()));
+        }
+        assert_eq!(pace.take(&user("a"), 1_000), Err(INTERVAL.as_secs()));
     }
 
     proptest! {

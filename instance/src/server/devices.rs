@@ -1,7 +1,7 @@
 //! `devices`: what a user is told on. Neither tokens nor keys are shown.
 
 use serde::Serialize;
-use sovereign_relay_protocol::platform::Platform;
+use sovereign_relay_protocol::platform::{Environment, Platform};
 use uuid::Uuid;
 
 use super::{Context, accounts::Accounts, exit::CommandError, output, time};
@@ -25,6 +25,9 @@ struct View {
     /// Of a device.
     #[serde(skip_serializing_if = "Option::is_none")]
     relay_url: Option<String>,
+    /// Of an Apple device whose app has named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<Environment>,
 }
 
 /// Lists them.
@@ -37,6 +40,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<(), CommandErro
         created_at: device.created_at,
         last_used_at: device.last_used_at,
         relay_url: Some(device.relay_url),
+        environment: device.environment,
     });
     let browsers = store
         .subscriptions_of(&user)
@@ -48,6 +52,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<(), CommandErro
             created_at: browser.created_at,
             last_used_at: browser.last_used_at,
             relay_url: None,
+            environment: None,
         });
     let all: Vec<_> = devices.chain(browsers).collect();
     context.print(&all, || {
@@ -57,10 +62,18 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<(), CommandErro
 }
 
 impl View {
+    fn kind(&self) -> String {
+        let kind = self.platform.map_or("browser", Platform::as_str);
+        match self.environment {
+            Some(environment) => format!("{kind}, {}", environment.as_str()),
+            None => kind.to_owned(),
+        }
+    }
+
     fn row(&self) -> [String; 5] {
         [
             self.id.to_string(),
-            self.platform.map_or("browser", Platform::as_str).to_owned(),
+            self.kind(),
             time(self.created_at),
             self.last_used_at.map_or_else(|| "never".to_owned(), time),
             self.relay_url.clone().unwrap_or_else(|| "-".to_owned()),

@@ -72,11 +72,7 @@ async fn relays(store: &Store, settings: &RelaySettings) -> Result<Relays, Comma
     let identity = Identity {
         name: settings.instance_name.as_deref().map(Redacted::new),
         // The relay's operator wants an address; push services want a URI, which may be a page.
-        contact: settings
-            .contact
-            .as_deref()
-            .and_then(|contact| contact.strip_prefix("mailto:"))
-            .map(Redacted::new),
+        contact: settings.contact.as_deref().and_then(mail_address),
         invite: settings.relay_invite.as_deref().map(Redacted::new),
     };
     let choice = choice(store, &settings.choice()?).await?;
@@ -86,6 +82,12 @@ async fn relays(store: &Store, settings: &RelaySettings) -> Result<Relays, Comma
         trust.map_err(CommandError::failed)?,
         identity,
     ))
+}
+
+/// Of `mailto:ops@example.org?subject=push` (RFC 6068) the address.
+fn mail_address(contact: &str) -> Option<Redacted> {
+    let rest = contact.strip_prefix("mailto:")?;
+    rest.split('?').next().map(Redacted::new)
 }
 
 async fn web_push(store: &Store, settings: &RelaySettings) -> Result<Arc<WebPush>, CommandError> {
@@ -135,4 +137,20 @@ fn extra_certificates(settings: &RelaySettings) -> Result<Option<String>, Comman
     let read = fs::read_to_string(file);
     read.map(Some)
         .map_err(|error| CommandError::failed(format!("{}: {error}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_relay_s_operator_is_told_a_mail_address_and_nothing_else() {
+        let told = |contact| mail_address(contact).map(|address| address.expose().to_owned());
+        assert_eq!(told("mailto:ops@example.org").as_deref(), Some("ops@example.org"));
+        assert_eq!(
+            told("mailto:ops@example.org?subject=push").as_deref(),
+            Some("ops@example.org")
+        );
+        assert_eq!(told("https://example.org/contact"), None);
+    }
 }

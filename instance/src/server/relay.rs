@@ -45,7 +45,7 @@ pub(crate) enum Command {
 #[derive(clap::Args, Debug)]
 pub(crate) struct One {
     /// Address of the relay; without it, the one that is used now
-    url: Option<String>,
+    url: Option<RelayChoice>,
     #[command(flatten)]
     settings: RelaySettings,
 }
@@ -83,7 +83,11 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), Comma
         Command::Default => choose(None, context).await,
         Command::Rotate(one) => {
             let (parts, url) = one.open(context).await?;
-            parts.relays.rotate(&url).await?;
+            parts.relays.rotate(&url).await.inspect_err(|error| {
+                if may_be_lost(error) {
+                    output::tell("The relay may have changed the key already: rotate again within a day.");
+                }
+            })?;
             context.print(&Chosen { relay: url.clone() }, || format!("{url} gave a new key"))
         }
         Command::Resume(one) => {
@@ -100,9 +104,24 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), Comma
 impl One {
     async fn open(self, context: &Context) -> Result<(Parts, String), CommandError> {
         let parts = Parts::open(&context.store, &self.settings).await?;
-        let url = self.url.or_else(|| parts.relays.current());
+        let url = match &self.url {
+            Some(named) => named.url().map(str::to_owned),
+            None => parts.relays.current(),
+        };
         let url = url.ok_or_else(|| CommandError::failed("the relay is turned off"))?;
-        Ok((parts, url.trim_end_matches('/').to_owned()))
+        Ok((parts, url))
+    }
+}
+
+/// Whether the relay may have given a key that did not arrive.
+fn may_be_lost(error: &RotateError) -> bool {
+    match error {
+        RotateError::Call(RelayCallError::Call(error)) => match error {
+            CallError::NoAnswer(_) | CallError::Unreadable(_) => true,
+            CallError::NotSent(_) | CallError::Refused(_) => false,
+        },
+        RotateError::Call(RelayCallError::Unavailable(_)) => false,
+        RotateError::Store(_) | RotateError::Outrun => true,
     }
 }
 

@@ -4,7 +4,10 @@
 //! What was still to be sent to it for the first one is dropped in the same transaction, as it would be shown to the
 //! wrong person.
 
-use sovereign_relay_protocol::{platform::Platform, redacted::Redacted};
+use sovereign_relay_protocol::{
+    platform::{Environment, Platform},
+    redacted::Redacted,
+};
 use sqlx::any::AnyRow;
 use uuid::Uuid;
 
@@ -23,14 +26,14 @@ pub(super) const KIND: Kind = Kind {
     address: "device_token",
 };
 const UPSERT: &str = "INSERT INTO push_device_tokens \
-     (id, tenant_id, user_id, platform, device_token, public_key, relay_url, created_at, last_used_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL) \
+     (id, tenant_id, user_id, platform, device_token, public_key, relay_url, environment, created_at, last_used_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, NULL) \
      ON CONFLICT (device_token) DO UPDATE SET \
      tenant_id = excluded.tenant_id, user_id = excluded.user_id, platform = excluded.platform, \
-     public_key = excluded.public_key, relay_url = excluded.relay_url, created_at = excluded.created_at, \
-     last_used_at = NULL RETURNING id";
+     public_key = excluded.public_key, relay_url = excluded.relay_url, environment = excluded.environment, \
+     created_at = excluded.created_at, last_used_at = NULL RETURNING id";
 pub(super) const OF_USER: &str = "SELECT \
-     id, tenant_id, user_id, platform, device_token, public_key, relay_url, created_at, last_used_at \
+     id, tenant_id, user_id, platform, device_token, public_key, relay_url, environment, created_at, last_used_at \
      FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2 ORDER BY created_at, id";
 pub(super) const PRUNE: &str = "DELETE FROM push_device_tokens \
      WHERE id = $1 AND created_at = $2 AND public_key = $3 AND created_at < $4";
@@ -50,6 +53,8 @@ pub struct Device {
     pub public_key: String,
     /// The relay it was registered with, which may have ceased to be the instance's relay since.
     pub relay_url: String,
+    /// Apple's environment, where the app has named one; else the relay decides.
+    pub environment: Option<Environment>,
     /// When this user registered it, with this key.
     pub created_at: u64,
     /// When something was last delivered to it.
@@ -69,6 +74,8 @@ pub struct NewDevice {
     pub public_key: String,
     /// The relay that the instance uses now.
     pub relay_url: String,
+    /// Apple's environment, where the app names one.
+    pub environment: Option<Environment>,
 }
 
 impl Store {
@@ -91,6 +98,7 @@ impl Store {
             .bind(device.token.expose())
             .bind(&device.public_key)
             .bind(&device.relay_url)
+            .bind(device.environment.map(Environment::as_str))
             .bind(integer(now))
             .fetch_one(&mut *transaction)
             .await?;
@@ -175,6 +183,7 @@ fn device(row: &AnyRow) -> Result<Device, Unreadable> {
         token: row::redacted(row, "device_token")?,
         public_key: row::text(row, "public_key")?,
         relay_url: row::text(row, "relay_url")?,
+        environment: row::optional(row, "environment", Environment::parse)?,
         created_at: row::number(row, "created_at")?,
         last_used_at: row::optional_number(row, "last_used_at")?,
     })

@@ -19,7 +19,7 @@ pub(super) mod lanes;
 pub(super) mod sql;
 
 use sovereign_relay_protocol::{
-    platform::{Platform, Priority},
+    platform::{Environment, Platform, Priority},
     redacted::Redacted,
 };
 use sqlx::{Any, Row as _, Transaction};
@@ -66,6 +66,8 @@ pub struct OutboxRow {
     pub address: Redacted,
     /// Of a device: the relay that it was registered with.
     pub relay_url: Option<String>,
+    /// Of an Apple device: its environment, where its app has named one.
+    pub environment: Option<Environment>,
     /// As it is sent, in base64.
     pub sealed: Redacted,
     /// How soon the device should learn of it.

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, SqlSafeStr as _, SqlStr};
 
 use super::dialect::Dialect;
 
-/// Rows of one statement. The widest table has 19 columns, and SQLite takes 32,766 values.
+/// Rows of one statement. The widest table has 20 columns, and SQLite takes 32,766 values.
 pub(super) const CHUNK: usize = 1000;
 
 /// A statement made of this crate's own text and of placeholders; values are always bound.

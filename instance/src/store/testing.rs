@@ -67,6 +67,7 @@ pub(crate) fn new_device(user: &User, token: &str) -> NewDevice {
         token: Redacted::new(token),
         public_key: format!("key of {token}"),
         relay_url: RELAY.to_owned(),
+        environment: None,
     }
 }
 
@@ -93,6 +94,7 @@ pub(crate) fn waiting(device: &Device, due: u64) -> OutboxRow {
         platform: Some(device.platform),
         address: device.token.clone(),
         relay_url: Some(device.relay_url.clone()),
+        environment: device.environment,
         sealed: Redacted::new("c2VhbGVk"),
         priority: Priority::High,
         collapse_id: None,

@@ -2,12 +2,22 @@
 
 use std::sync::Arc;
 
+use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::{Value, json};
-use sovereign_instance::{fan_out::FanOutError, notification::Notification, store::Outcome};
-use sovereign_relay_client::protocol::platform::Platform;
+use sovereign_instance::{
+    config::Limits,
+    fan_out::{Browsers, FanOut, FanOutError, Posted},
+    notification::Notification,
+    store::{NewDevice, OutboxRow, Outcome, Store, Subscription},
+};
+use sovereign_relay_client::protocol::{
+    platform::{Environment, Platform},
+    redacted::Redacted,
+    time::UnixMillis,
+};
 use sovereign_relay_simulator::apns;
 
-use crate::kit::{World, notification, seconds, until, user};
+use crate::kit::{Device, World, notification, seconds, until, user};
 
 #[tokio::test]
 async fn four_platforms_and_a_browser_get_it_and_open_it() {
@@ -78,6 +88,57 @@ async fn dead_ones_are_pruned_and_the_others_delivered() {
     assert_eq!(browsers.len(), 1);
     assert_eq!(browsers[0].endpoint.expose(), browser.endpoint());
     assert_eq!(world.opened_by(&alive)["body"], "Body");
+}
+
+/// Push services that call everything gone, just after its user has signed out.
+struct SignedOutMeanwhile(Store);
+
+impl Browsers for SignedOutMeanwhile {
+    fn seal(&self, _: &Subscription, json: &str) -> Result<Vec<u8>, &'static str> {
+        Ok(json.into())
+    }
+
+    fn post<'a>(&'a self, row: &'a OutboxRow, _: Vec<u8>, _: u32, _: UnixMillis) -> BoxFuture<'a, Posted> {
+        async {
+            self.0.unsubscribe_all(&row.user).await.unwrap();
+            Posted::Gone { reason: "gone" }
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_gone_and_was_removed_meanwhile_is_not_called_registered_again() {
+    let world = World::start().await;
+    world.browser().await;
+    let store = world.instance.store.clone();
+    let browsers = Arc::new(SignedOutMeanwhile(store.clone()));
+    let fan_out = FanOut::new(store, world.instance.relays.clone(), browsers, Limits::default());
+    let report = fan_out.send(&user(), &notification("Body")).await.unwrap();
+    assert_eq!((report.pruned, report.targets()), (1, 1));
+    let gone = (Outcome::Gone, "gone".to_owned());
+    assert_eq!(world.instance.log().await, [gone]);
+}
+
+#[tokio::test]
+async fn an_apple_device_gets_it_in_the_environment_that_its_app_has_named() {
+    let world = World::start().await;
+    let mut device = Device::new(Platform::Ios, &world.simulators);
+    device.token = world.simulators.apns_sandbox.new_token();
+    let new = NewDevice {
+        user: user(),
+        platform: device.platform,
+        token: Redacted::new(device.token.clone()),
+        public_key: device.public_key(),
+        relay_url: world.relay_url.clone(),
+        environment: Some(Environment::Sandbox),
+    };
+    let store = &world.instance.store;
+    store.register_device(&new, 1, seconds() - 1000).await.unwrap();
+    let sent = world.instance.fan_out.send(&user(), &notification("Body")).await;
+    assert_eq!(sent.unwrap().sent, 1, "{:?}", world.instance.log().await);
+    assert_eq!(world.simulators.apns.inbox().total(), 0);
+    assert_eq!(world.simulators.apns_sandbox.inbox().total(), 1);
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use futures_util::future::join_all;
 use sovereign_instance::{config::Limits, store::RelayState};
 use sovereign_relay_client::protocol::platform::Platform;
 
-use crate::kit::{Instance, World, notification, user};
+use crate::kit::{Device, Instance, World, notification, seconds, user};
+use crate::lossy::Lossy;
 
 #[tokio::test]
 async fn processes_that_enroll_at_once_keep_one_key() {
@@ -62,6 +63,25 @@ async fn a_rotated_key_is_used_at_once_and_the_old_one_forgotten_when_it_worked(
         (after.instance_key, after.previous_key),
         (rotated.instance_key, None)
     );
+}
+
+#[tokio::test]
+async fn a_rotation_whose_answer_is_lost_is_asked_for_again() {
+    let world = World::start().await;
+    let way = Lossy::start(world.relay().address, "POST /v1/keys/rotate").await;
+    let device = Device::new(Platform::Android, &world.simulators);
+    world.instance.register(&device, &way.url, seconds() - 1000).await;
+    let send = async || {
+        let sent = world.instance.fan_out.send(&user(), &notification("Body")).await;
+        sent.unwrap().sent
+    };
+    assert_eq!(send().await, 1);
+    let row = async || world.instance.store.relay(&way.url).await.unwrap().unwrap();
+    let before = row().await;
+    world.instance.relays.rotate(&way.url).await.unwrap();
+    assert_eq!(way.asked(), 2);
+    assert_eq!(row().await.previous_key, before.instance_key);
+    assert_eq!(send().await, 1);
 }
 
 #[tokio::test]

@@ -230,6 +230,7 @@ impl Instance {
             token: Redacted::new(device.token.clone()),
             public_key: device.public_key(),
             relay_url: relay_url.to_owned(),
+            environment: None,
         };
         self.store.register_device(&new, 100_000, now).await.unwrap().id
     }

@@ -18,6 +18,7 @@ mod delivery;
 mod keys;
 mod killed;
 mod kit;
+mod lossy;
 mod many;
 mod signaling;
 mod trouble;

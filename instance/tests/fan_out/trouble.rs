@@ -307,6 +307,7 @@ async fn a_user_whose_devices_take_nothing_leaves_room_for_others() {
         token: Redacted::new("00ff"),
         public_key: device.public_key(),
         relay_url: world.relay_url.clone(),
+        environment: None,
     };
     let store = &world.instance.store;
     store.register_device(&theirs, 1, seconds()).await.unwrap();

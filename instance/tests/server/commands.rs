@@ -128,6 +128,28 @@ async fn a_relay_that_is_not_there_is_exit_code_3() {
 }
 
 #[tokio::test]
+async fn a_relay_that_is_named_in_another_spelling_is_the_same_one() {
+    let place = Place::new();
+    place.run(&["relay", "rotate"]).await.complaint(3);
+    place
+        .run(&["relay", "resume", "HTTP://127.0.0.1:1//"])
+        .await
+        .complaint(3);
+    let known = place.run(&["relay", "status", "--json"]).await.json()["relays"].clone();
+    let urls: Vec<_> = known
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|relay| &relay["url"])
+        .collect();
+    assert_eq!(urls, [NO_RELAY]);
+    assert_eq!(
+        place.run(&["relay", "rotate", "relay.example"]).await.code,
+        Some(2)
+    );
+}
+
+#[tokio::test]
 async fn whoever_has_no_device_is_told_nothing_and_the_command_says_so() {
     let place = Place::new();
     assert!(

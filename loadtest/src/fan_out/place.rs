@@ -158,6 +158,7 @@ impl Place {
                 token: Redacted::new(token),
                 public_key: self.key.public_key().to_base64(),
                 relay_url: self.relay.url.clone(),
+                environment: None,
             };
             let at = unix_seconds() - AGO.as_secs();
             self.store.register_device(&device, u32::MAX, at).await?;

@@ -2,6 +2,8 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use sovereign_relay_protocol::platform::Environment;
+
 use super::kit::{DEVICES, Host, RELAY, START, iphone, public_key};
 use crate::{routes::RegistrationLimits, store::testing::told, user::User};
 
@@ -97,6 +99,64 @@ async fn two_spellings_of_an_apple_token_are_one_device() {
         host.register("ann", DEVICES, &body).await;
     }
     assert_eq!(host.devices("ann").await.len(), 1);
+}
+
+#[actix_web::test]
+async fn an_apple_device_may_name_its_environment_and_nothing_but_the_two() {
+    let host = Host::start().await;
+    let with = |number: u8, environment: Value| {
+        let mut body = iphone(number);
+        body["environment"] = environment;
+        body
+    };
+    host.register("ann", DEVICES, &iphone(1)).await;
+    host.register("ann", DEVICES, &with(2, json!(null))).await;
+    host.register("ann", DEVICES, &with(3, json!("sandbox"))).await;
+    host.register("ann", DEVICES, &with(4, json!("production"))).await;
+    let android = json!({ "platform": "android", "deviceToken": "c0:A", "publicKey": public_key(5),
+        "environment": "emulator" });
+    host.register("ann", DEVICES, &android).await;
+    for wrong in [json!("development"), json!("Sandbox"), json!(""), json!(1)] {
+        let (status, body) = host.post("ann", DEVICES, &with(6, wrong)).await;
+        assert_eq!(
+            (status, &body["error"]),
+            (StatusCode::BAD_REQUEST, &json!("invalid_request"))
+        );
+    }
+    let mut kept: Vec<_> = host
+        .store
+        .devices_of(&User::new("ann"))
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|device| (device.token.expose()[..2].to_owned(), device.environment))
+        .collect();
+    kept.sort_by(|one, other| one.0.cmp(&other.0));
+    let named = |token: &str, environment| (token.to_owned(), environment);
+    assert_eq!(
+        kept,
+        [
+            named("01", None),
+            named("02", None),
+            named("03", Some(Environment::Sandbox)),
+            named("04", Some(Environment::Production)),
+            named("c0", None),
+        ]
+    );
+    let listed = host.devices("ann").await;
+    assert!(listed.iter().all(|device| device.as_object().unwrap().len() == 4));
+}
+
+#[actix_web::test]
+async fn a_token_longer_than_any_database_can_index_is_refused() {
+    let host = Host::start().await;
+    let android = |length: usize| json!({ "platform": "android", "deviceToken": "A".repeat(length), "publicKey": public_key(1) });
+    host.register("ann", DEVICES, &android(2048)).await;
+    let (status, body) = host.post("ann", DEVICES, &android(2049)).await;
+    assert_eq!(
+        (status, &body["error"]),
+        (StatusCode::BAD_REQUEST, &json!("invalid_request"))
+    );
 }
 
 #[actix_web::test]

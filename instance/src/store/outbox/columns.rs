@@ -1,7 +1,7 @@
 //! One row of the outbox as columns and back.
 
 use sovereign_relay_protocol::{
-    platform::{Platform, Priority},
+    platform::{Environment, Platform, Priority},
     redacted::Redacted,
 };
 use sqlx::{
@@ -20,11 +20,11 @@ use super::{
 
 /// In the order of [`bind`].
 pub(super) const COLUMNS: &str = "id, notification_id, tenant_id, user_id, channel, target_id, target_created_at, \
-     target_public_key, platform, address, relay_url, sealed, priority, collapse_id, ttl_until, attempts, \
+     target_public_key, platform, address, relay_url, environment, sealed, priority, collapse_id, ttl_until, attempts, \
      first_attempt_at, next_attempt_at, leased_until";
 
 /// How many [`COLUMNS`] there are.
-pub(super) const WIDTH: usize = 19;
+pub(super) const WIDTH: usize = 20;
 
 pub(super) fn bind<'q>(
     insert: Query<'q, Any, AnyArguments>,
@@ -42,6 +42,7 @@ pub(super) fn bind<'q>(
         .bind(row.platform.map(Platform::as_str))
         .bind(row.address.expose().to_owned())
         .bind(row.relay_url.clone())
+        .bind(row.environment.map(Environment::as_str))
         .bind(row.sealed.expose().to_owned())
         .bind(row.priority.as_str())
         .bind(row.collapse_id.as_ref().map(|id| id.expose().to_owned()))
@@ -64,6 +65,7 @@ pub(super) fn read(row: &AnyRow) -> Result<OutboxRow, Unreadable> {
         platform: row::optional(row, "platform", Platform::parse)?,
         address: row::redacted(row, "address")?,
         relay_url: row::optional_text(row, "relay_url")?,
+        environment: row::optional(row, "environment", Environment::parse)?,
         sealed: row::redacted(row, "sealed")?,
         priority: row::parsed(row, "priority", Priority::parse)?,
         collapse_id: row::optional_text(row, "collapse_id")?.map(Redacted::new),

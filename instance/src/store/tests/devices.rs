@@ -1,6 +1,8 @@
 //! Registration, revocation, pruning.
 
-use sovereign_relay_protocol::platform::Platform;
+use std::iter::zip;
+
+use sovereign_relay_protocol::platform::{Environment, Platform};
 use uuid::Uuid;
 
 use crate::{
@@ -31,15 +33,22 @@ pub(super) mod contract {
 
 async fn a_device_is_read_as_it_was_registered(Place { store, .. }: Place) {
     let ann = User::new("ann");
-    for platform in Platform::ALL {
+    let environments = [
+        None,
+        Some(Environment::Sandbox),
+        Some(Environment::Production),
+        None,
+    ];
+    for (platform, environment) in zip(Platform::ALL, environments) {
         let mut new = new_device(&ann, platform.as_str());
-        new.platform = platform;
+        (new.platform, new.environment) = (platform, environment);
         let device = registered(&store, &new, 100).await;
         assert_eq!(device.user, ann);
         assert_eq!(device.platform, platform);
         assert_eq!(device.token, new.token);
         assert_eq!(device.public_key, new.public_key);
         assert_eq!(device.relay_url, new.relay_url);
+        assert_eq!(device.environment, environment);
         assert_eq!((device.created_at, device.last_used_at), (100, None));
     }
     assert_eq!(store.devices_of(&ann).await.unwrap().len(), 4);
@@ -51,6 +60,7 @@ async fn a_token_moves_to_the_user_and_key_that_registered_it_last(Place { store
     let old = registered(&store, &new_device(&ann, "token"), 100).await;
     told(&store, &[(old.id, 100)], 150).await;
     let mut new = new_device(&ben, "token");
+    new.environment = Some(Environment::Sandbox);
     new.public_key = "another key".to_owned();
     new.relay_url = "https://another.example".to_owned();
     new.platform = Platform::Ios;
@@ -59,7 +69,10 @@ async fn a_token_moves_to_the_user_and_key_that_registered_it_last(Place { store
     assert_eq!(moved.public_key, "another key");
     assert_eq!(moved.relay_url, "https://another.example");
     assert_eq!(moved.platform, Platform::Ios);
+    assert_eq!(moved.environment, Some(Environment::Sandbox));
     assert_eq!((moved.created_at, moved.last_used_at), (200, None));
+    new.environment = None;
+    assert_eq!(registered(&store, &new, 300).await.environment, None);
 }
 
 async fn a_user_of_another_tenant_is_another_user(Place { store, .. }: Place) {

@@ -59,6 +59,7 @@ async fn devices_that_a_host_had_registered_are_kept(place: Place) {
     let store = place.again().await;
     let devices = store.devices_of(&User::new("ann")).await.unwrap();
     assert_eq!((devices.len(), devices[0].created_at), (1, 100));
+    assert_eq!(devices[0].environment, None);
     let moved = registered(&store, &new_device(&User::new("ben"), "token"), 200).await;
     assert_eq!(moved.id, devices[0].id);
     store.close().await;

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use sovereign_relay_protocol::{platform::Priority, redacted::Redacted};
+use sovereign_relay_protocol::{
+    platform::{Environment, Priority},
+    redacted::Redacted,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -43,6 +46,7 @@ async fn a_row_is_read_as_it_was_written(Place { store, .. }: Place) {
         relay_url: None,
         priority: Priority::Normal,
         collapse_id: Some(Redacted::new("mail")),
+        environment: Some(Environment::Sandbox),
         ..bare.clone()
     };
     store.enqueue(&[bare.clone(), full.clone()]).await.unwrap();

@@ -79,10 +79,12 @@ async fn a_registration_counts_the_others_in_an_index_and_reads_the_users_rows_a
 /// As the migrations make them.
 async fn tables() -> SqliteConnection {
     let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    sqlx::raw_sql(include_str!("../../../migrations/sqlite/0001_push.sql"))
-        .execute(&mut connection)
-        .await
-        .unwrap();
+    for migration in [
+        include_str!("../../../migrations/sqlite/0001_push.sql"),
+        include_str!("../../../migrations/sqlite/0002_environment.sql"),
+    ] {
+        sqlx::raw_sql(migration).execute(&mut connection).await.unwrap();
+    }
     connection
 }
 
