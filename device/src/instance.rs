@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! GET    {base}/api/account/push-device-token        -> is native push on, and this user's devices
-//! POST   {base}/api/account/push-device-token        {platform, deviceToken, publicKey}
+//! POST   {base}/api/account/push-device-token        {platform, deviceToken, publicKey, environment?}
 //! DELETE {base}/api/account/push-device-token/{id}
 //! ```
 //! Each call carries the user's session, and so goes to the instance alone: https (plain http to loopback by a flag, for
@@ -23,7 +23,10 @@ use sovereign_relay_protocol::{platform::Platform, redacted::Redacted};
 use url::{Host, Url};
 
 pub use self::error::{CallError, Refusal, SetupError};
-use crate::{Keys, token::DeviceToken};
+use crate::{
+    Keys,
+    token::{DeviceToken, Environment},
+};
 
 const PATH: [&str; 3] = ["api", "account", "push-device-token"];
 /// A handshake that takes longer is a dead end.
@@ -91,6 +94,8 @@ struct RegisterOut<'a> {
     platform: &'a str,
     device_token: &'a str,
     public_key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<Environment>,
 }
 
 impl Instance {
@@ -108,6 +113,7 @@ impl Instance {
             platform: token.platform().as_str(),
             device_token: token.expose(),
             public_key: keys.public_key(),
+            environment: token.environment(),
         };
         let request = self.request(Method::POST, None).json(&body);
         call::send(request).await.map(|_| ())

@@ -10,6 +10,7 @@
 
 use std::fmt::Write as _;
 
+pub use sovereign_relay_protocol::platform::Environment;
 use sovereign_relay_protocol::{
     platform::Platform,
     redacted::Redacted,
@@ -22,6 +23,7 @@ use thiserror::Error;
 pub struct DeviceToken {
     platform: Platform,
     text: Redacted,
+    environment: Option<Environment>,
 }
 
 /// What was given can't be a token.
@@ -59,9 +61,23 @@ impl DeviceToken {
         Self::checked(Platform::Windows, channel_uri)
     }
 
+    /// Names Apple's environment that the app was built for, as its `aps-environment` entitlement says; a token is good in
+    /// that one alone. Without it the relay's own setting decides, which for most relays is production. It is registered
+    /// of Apple's devices alone.
+    #[must_use]
+    pub fn in_environment(mut self, environment: Environment) -> Self {
+        self.environment = self.platform.is_apple().then_some(environment);
+        self
+    }
+
     /// The platform.
     pub fn platform(&self) -> Platform {
         self.platform
+    }
+
+    /// Apple's environment, where the app has named it.
+    pub fn environment(&self) -> Option<Environment> {
+        self.environment
     }
 
     /// The token's text. Anyone who knows it and an instance's key can send to this device: it goes to the instance and
@@ -73,7 +89,11 @@ impl DeviceToken {
     fn checked(platform: Platform, text: &str) -> Result<Self, TokenError> {
         let text = Redacted::new(text);
         match TargetToken::parse(platform, &text, &ChannelRule::default()) {
-            Ok(_) => Ok(Self { platform, text }),
+            Ok(_) => Ok(Self {
+                platform,
+                text,
+                environment: None,
+            }),
             Err(_) => Err(TokenError::of(platform)),
         }
     }
@@ -116,6 +136,18 @@ mod tests {
         );
         assert_eq!(DeviceToken::ios(&[]), Err(TokenError::Apns));
         assert_eq!(DeviceToken::macos(&[1; 101]), Err(TokenError::Apns));
+    }
+
+    #[test]
+    fn apple_s_environment_is_named_of_apple_s_devices_alone() {
+        let ios = DeviceToken::ios(&[1]).unwrap();
+        assert_eq!(ios.environment(), None);
+        let ios = ios.in_environment(Environment::Sandbox);
+        assert_eq!(ios.environment(), Some(Environment::Sandbox));
+        let android = DeviceToken::android("a")
+            .unwrap()
+            .in_environment(Environment::Sandbox);
+        assert_eq!(android.environment(), None);
     }
 
     #[test]

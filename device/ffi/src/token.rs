@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sovereign_relay_protocol::platform::Platform;
+use sovereign_relay_protocol::platform::{Environment, Platform};
 
 use crate::error::TokenError;
 
@@ -17,6 +17,15 @@ pub enum DevicePlatform {
     Macos,
     /// Windows.
     Windows,
+}
+
+/// Apple's two environments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, uniffi::Enum)]
+pub enum ApnsEnvironment {
+    /// App Store, TestFlight and ad hoc builds.
+    Production,
+    /// Development builds.
+    Sandbox,
 }
 
 /// A device token of the right shape.
@@ -49,6 +58,12 @@ impl DeviceToken {
         Self::of(sovereign_device::DeviceToken::windows(channel_uri))
     }
 
+    /// The same token, and which of Apple's environments the app was built for. Without it the relay's own setting decides.
+    /// On other platforms it says nothing.
+    pub fn in_environment(&self, environment: ApnsEnvironment) -> Arc<Self> {
+        Arc::new(Self(self.0.clone().in_environment(environment.into())))
+    }
+
     /// The platform.
     pub fn platform(&self) -> DevicePlatform {
         self.0.platform().into()
@@ -65,6 +80,15 @@ impl DeviceToken {
         token: Result<sovereign_device::DeviceToken, sovereign_device::token::TokenError>,
     ) -> Result<Arc<Self>, TokenError> {
         Ok(Arc::new(Self(token?)))
+    }
+}
+
+impl From<ApnsEnvironment> for Environment {
+    fn from(environment: ApnsEnvironment) -> Self {
+        match environment {
+            ApnsEnvironment::Production => Self::Production,
+            ApnsEnvironment::Sandbox => Self::Sandbox,
+        }
     }
 }
 

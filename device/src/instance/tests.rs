@@ -119,6 +119,18 @@ async fn a_registration_carries_token_key_and_session() {
 }
 
 #[tokio::test]
+async fn the_environment_that_an_app_has_named_is_registered() {
+    let server = Server::answering("200 OK", "", r#"{"ok":true}"#).await;
+    let token = DeviceToken::ios(&[0xab]).unwrap();
+    let token = token.in_environment(Environment::Sandbox);
+    server.instance().register(&token, &keys()).await.unwrap();
+    let request = server.only_request().await;
+    let (_, body) = request.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["environment"], "sandbox");
+}
+
+#[tokio::test]
 async fn an_instance_may_be_below_a_path_and_know_its_user_by_a_cookie() {
     let server = Server::answering("200 OK", "", r#"{"relayEnabled":true}"#).await;
     let session = Session::Cookie(Redacted::new("sid=abc; theme=dark"));

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 from sovereign_device import (
+    ApnsEnvironment,
     CallError,
     DeviceKeyStore,
     DevicePlatform,
@@ -198,11 +199,13 @@ def setup_errors():
 async def registers(keys, base):
     instance = client(base, InstanceSession.COOKIE(header="sid=1"), plain_loopback=True)
     Handler.answers.append((200, {}, '{"ok":true}'))
-    await instance.register(DeviceToken.ios(b"\xab\xcd"), keys)
+    sandbox = DeviceToken.ios(b"\xab\xcd").in_environment(ApnsEnvironment.SANDBOX)
+    await instance.register(sandbox, keys)
     command, path, headers, body = Handler.asked.pop()
     assert (command, path) == ("POST", "/api/account/push-device-token")
     assert headers["cookie"] == "sid=1"
-    assert json.loads(body) == {"platform": "ios", "deviceToken": "abcd", "publicKey": keys.public_key()}
+    key = keys.public_key()
+    assert json.loads(body) == {"platform": "ios", "deviceToken": "abcd", "publicKey": key, "environment": "sandbox"}
 
     devices = '[{"id":"7","platform":"ios","createdAt":1700000000,"lastUsedAt":null}]'
     Handler.answers.append((200, {}, '{"relayEnabled":true,"devices":' + devices + "}"))
