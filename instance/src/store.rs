@@ -65,7 +65,8 @@ impl Store {
     /// Removes all that is kept of a user: call it when the account is deleted.
     pub async fn forget_user(&self, user: &User) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
-        outbox::drop_user(self.dialect, &mut transaction, user).await?;
+        // Registrations first, as all do who change both.
+        self.dialect.lock_user(&mut transaction, user).await?;
         for delete in [
             "DELETE FROM push_device_tokens WHERE tenant_id = $1 AND user_id = $2",
             "DELETE FROM push_subscriptions WHERE tenant_id = $1 AND user_id = $2",
@@ -74,6 +75,7 @@ impl Store {
             let delete = sqlx::query(delete).bind(&user.tenant).bind(&user.id);
             delete.execute(&mut *transaction).await?;
         }
+        outbox::drop_user(self.dialect, &mut transaction, user).await?;
         Ok(transaction.commit().await?)
     }
 

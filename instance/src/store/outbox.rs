@@ -306,6 +306,7 @@ async fn settle_chunk(
     transaction: &mut Transaction<'_, Any>,
     chunk: &[(Claim, Settled)],
 ) -> Result<(), StoreError> {
+    lock(dialect, transaction, chunk).await?;
     let mut done = Vec::new();
     let mut again = Vec::new();
     for (claim, settled) in chunk {
@@ -334,4 +335,24 @@ async fn settle_chunk(
         update.execute(&mut **transaction).await?;
     }
     Ok(())
+}
+
+/// Else whoever drops some of the rows meanwhile could have one that this waits for, and wait for one that this has.
+async fn lock(
+    dialect: Dialect,
+    transaction: &mut Transaction<'_, Any>,
+    chunk: &[(Claim, Settled)],
+) -> Result<(), StoreError> {
+    match dialect {
+        // It has one writer.
+        Dialect::Sqlite => Ok(()),
+        Dialect::Postgres => {
+            let lock = sqlx::query(statement(sql::lock(dialect, chunk.len())));
+            let lock = chunk
+                .iter()
+                .fold(lock, |lock, (claim, _)| lock.bind(claim.id.to_string()));
+            lock.execute(&mut **transaction).await?;
+            Ok(())
+        }
+    }
 }

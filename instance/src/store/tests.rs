@@ -32,6 +32,7 @@ mod broken;
 mod crash;
 mod devices;
 mod lanes;
+mod locks;
 mod log;
 mod migrations;
 mod outbox;

@@ -84,15 +84,12 @@ impl Store {
 
     /// All rows of a notification that were staged become due, in one step.
     pub async fn publish(&self, notification_id: Uuid, now: u64) -> Result<u64, StoreError> {
-        let published = sqlx::query(
-            "UPDATE push_outbox SET leased_until = 0, next_attempt_at = $1 \
-             WHERE notification_id = $2 AND leased_until = $3",
-        )
-        .bind(integer(now))
-        .bind(notification_id.to_string())
-        .bind(STAGED)
-        .execute(&self.pool)
-        .await?;
+        let published = sqlx::query(statement(statements::publish(self.dialect)))
+            .bind(integer(now))
+            .bind(notification_id.to_string())
+            .bind(STAGED)
+            .execute(&self.pool)
+            .await?;
         Ok(published.rows_affected())
     }
 

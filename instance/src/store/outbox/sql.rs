@@ -43,6 +43,15 @@ pub(in crate::store) fn drop_expired(dialect: Dialect) -> String {
     )
 }
 
+/// `$1` now, `$2` notification, `$3` staged.
+pub(in crate::store) fn publish(dialect: Dialect) -> String {
+    let lock = dialect.lock_in_order();
+    format!(
+        "UPDATE push_outbox SET leased_until = 0, next_attempt_at = $1 WHERE id IN (\
+         SELECT id FROM push_outbox WHERE notification_id = $2 AND leased_until = $3{lock})"
+    )
+}
+
 /// `$1` staged, `$2` before, `$3` limit.
 pub(in crate::store) fn drop_staged(dialect: Dialect) -> String {
     let lock = dialect.skip_locked();
@@ -61,6 +70,12 @@ pub(in crate::store) fn retry(dialect: Dialect, rows: usize) -> String {
          first_attempt_at = CASE WHEN again.column4 = 1 THEN NULL ELSE first_attempt_at END \
          FROM (VALUES {again}) AS again WHERE id = again.column1 AND leased_until = again.column2"
     )
+}
+
+/// Locks rows in their order, where a transaction is going to change them by more than one statement.
+pub(in crate::store) fn lock(dialect: Dialect, rows: usize) -> String {
+    let (ids, lock) = (tuples(dialect, 0, 1, rows), dialect.lock_in_order());
+    format!("SELECT id FROM push_outbox WHERE id IN {ids}{lock}")
 }
 
 pub(in crate::store) fn delete_where(dialect: Dialect, condition: &str) -> String {

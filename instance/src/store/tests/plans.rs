@@ -24,6 +24,7 @@ async fn no_statement_of_a_fan_out_or_of_the_worker_reads_a_whole_table() {
         (sql::claim(Sqlite), "push_outbox_due"),
         (DUE_LANES.to_owned(), "push_outbox_due"),
         (sql::drop_expired(Sqlite), "push_outbox_expiring"),
+        (sql::publish(Sqlite), "push_outbox_of_notification"),
         (sql::drop_moved(), "push_outbox_of_notification"),
         (sql::retry(Sqlite, 3), "autoindex_push_outbox"),
         (
