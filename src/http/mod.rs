@@ -18,6 +18,7 @@ use actix_web::{
 pub(crate) mod batch;
 pub(crate) mod capabilities;
 pub(crate) mod context;
+mod ending;
 pub(crate) mod enroll;
 pub(crate) mod error;
 pub(crate) mod extract;

@@ -15,8 +15,8 @@ use actix_http::{HttpService, Protocol, Request, h1};
 use actix_rt::net::TcpStream;
 use actix_server::Server;
 use actix_service::{
-    IntoServiceFactory as _, Service, ServiceFactory as _, ServiceFactoryExt as _, fn_factory, fn_service,
-    map_config,
+    IntoServiceFactory as _, Service, ServiceFactory as _, ServiceFactoryExt as _, apply_fn_factory, fn_factory,
+    fn_service, map_config,
 };
 use actix_web::{
     App, Error,
@@ -31,6 +31,7 @@ use tokio::{io::AsyncWriteExt as _, net::TcpSocket};
 use super::{
     ListenerLimits,
     context::{self, Observer},
+    ending::{self, Ending},
     no_route,
     patience::{Patience, Patient, Watch},
     peers::{Peer, Peers},
@@ -49,6 +50,9 @@ type Socket = Patient<TcpStream>;
 tokio::task_local! {
     /// What the connection that is being served has become. The HTTP service has no other way to say it.
     static BECAME: Cell<Option<Became>>;
+    /// Whether the connection that is being served has had its last answer. The HTTP service asks for it without saying
+    /// for which connection.
+    static ENDING: Ending;
 }
 
 /// What becomes of a connection on which a WebSocket was asked for.
@@ -95,10 +99,16 @@ pub(crate) fn bind(
             }))
             .into_factory()
             .map_err(|error: Error| error.error_response());
+        let app = apply_fn_factory(app, |request: Request, app: &_| {
+            let ending = request.conn_data::<Ending>().cloned();
+            let asked_to_close = ending::asks_to_close(&request);
+            ending::answer(ending, asked_to_close, Service::call(app, request))
+        });
         let service = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stops = stops.clone();
-                async move { stops.notified().await }
+                let ending = ENDING.try_with(Ending::clone).unwrap_or_else(|_| Ending::new());
+                ending.begins(async move { stops.notified().await })
             })
             .keep_alive(limits.keep_alive)
             .client_request_timeout(limits.head_time)
@@ -106,6 +116,9 @@ pub(crate) fn bind(
             .local_addr(address)
             .on_connect_ext(|socket: &Socket, data| {
                 data.insert(socket.watch());
+                if let Ok(ending) = ENDING.try_with(Ending::clone) {
+                    data.insert(ending);
+                }
             })
             .upgrade(fn_service(move |(request, framed)| {
                 on_upgrade(upgrades.clone(), request, framed)
@@ -178,9 +191,11 @@ where
     let _ = socket.set_nodelay(true);
     let mut became = Some(Became::Http(Patient::new(socket, patience)));
     while let Some(Became::Http(socket)) = became {
-        let http = http.call((socket, Protocol::Http1, Some(from)));
+        let served = ENDING.sync_scope(Ending::new(), || {
+            http.call((socket, Protocol::Http1, Some(from)))
+        });
         became = Box::pin(BECAME.scope(Cell::new(None), async move {
-            http.await?;
+            served.await?;
             Ok(BECAME.with(Cell::take))
         }))
         .await?;

@@ -13,6 +13,7 @@ mod openapi;
 // Elsewhere the loopback network has one address.
 #[cfg(target_os = "linux")]
 mod peers;
+mod pipelined;
 mod push;
 mod sessions;
 mod upgrades;

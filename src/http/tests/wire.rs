@@ -54,6 +54,14 @@ impl Request {
         request
     }
 
+    /// A body whose headers are there already.
+    pub(crate) fn raw_body(self, body: &str) -> Self {
+        Self {
+            body: body.as_bytes().to_vec(),
+            ..self
+        }
+    }
+
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         let mut bytes = format!("{}\r\n", self.head).into_bytes();
         bytes.extend(self.body);

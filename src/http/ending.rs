@@ -1,0 +1,98 @@
+//! The last answer of a connection: after one that says `connection: close`, no further request is begun.
+//!
+//! RFC 9112, 9.6. The HTTP server reads requests ahead and goes on with them until none is left; only while it stops
+//! does it leave them. So each connection has a stop of its own, and its last answer waits until the server has seen it.
+//!
+//! ```text
+//! Open --a last answer is there--> Answered --the server leaves what it read ahead--> Known --> the answer is sent
+//! ```
+//!
+//! Called by [`super::server`] around every request.
+
+use std::{
+    cell::Cell,
+    future::{Future, poll_fn},
+    rc::Rc,
+    task::Poll,
+};
+
+use actix_http::{ConnectionType, Request, ResponseHead};
+use actix_web::{HttpResponse, body::BoxBody, dev::ServiceResponse};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    Answered,
+    Known,
+}
+
+/// Whether a connection ends, shared by its server and its requests.
+#[derive(Clone)]
+pub(super) struct Ending(Rc<Cell<Stage>>);
+
+impl Ending {
+    pub(super) fn new() -> Self {
+        Self(Rc::new(Cell::new(Stage::Open)))
+    }
+
+    /// For the server: over when it must begin no further request, because of an answer or because `stops` is over.
+    pub(super) async fn begins(self, stops: impl Future<Output = ()>) {
+        // Nothing wakes it but the answer, which has its task polled until it is heard.
+        let answered = poll_fn(|_| match self.0.get() {
+            Stage::Open => Poll::Pending,
+            Stage::Answered | Stage::Known => Poll::Ready(()),
+        });
+        tokio::select! {
+            () = answered => {}
+            () = stops => {}
+        }
+        self.0.set(Stage::Known);
+    }
+
+    /// Over when the server has heard that this answer is the last.
+    async fn announce(&self) {
+        if self.0.get() == Stage::Open {
+            self.0.set(Stage::Answered);
+        }
+        poll_fn(|context| {
+            if self.0.get() == Stage::Known {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Lets an answer go when it is not its connection's last, or when the server knows that it is.
+pub(super) async fn answer(
+    ending: Option<Ending>,
+    asked_to_close: bool,
+    answering: impl Future<Output = Result<ServiceResponse<BoxBody>, HttpResponse>>,
+) -> Result<ServiceResponse<BoxBody>, HttpResponse> {
+    let mut answered = answering.await;
+    let head = match &mut answered {
+        Ok(response) => response.response_mut().head_mut(),
+        Err(response) => response.head_mut(),
+    };
+    if is_last(head, asked_to_close)
+        && let Some(ending) = ending
+    {
+        ending.announce().await;
+    }
+    answered
+}
+
+/// Whether the client will send no other request.
+pub(super) fn asks_to_close(request: &Request) -> bool {
+    request.head().connection_type() == ConnectionType::Close
+}
+
+/// The server says what it makes of the request that it has read last: here it is told what this one asked for.
+fn is_last(head: &mut ResponseHead, asked_to_close: bool) -> bool {
+    if asked_to_close {
+        head.set_connection_type(ConnectionType::Close);
+    }
+    head.connection_type() == ConnectionType::Close
+}
