@@ -68,12 +68,21 @@ fn after_help() -> String {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Err(error) = run(Arguments::parse()).await else {
-        return ExitCode::SUCCESS;
+    let error = match run(Arguments::parse()).await {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(error) if nobody_reads(&error) => return ExitCode::SUCCESS,
+        Err(error) => error,
     };
     // When standard error is gone there is nobody to tell.
     let _ = writeln!(std::io::stderr(), "sovereign-relay-simulator: {error:#}");
     ExitCode::FAILURE
+}
+
+/// As with `| head`.
+fn nobody_reads(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {

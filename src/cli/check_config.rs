@@ -15,7 +15,10 @@ mod signal_limits;
 
 use self::signal_limits::SignalLimits;
 use super::{AllFlags, exit::CommandError, load_config, output};
-use crate::config::{Config, WnsIdentity};
+use crate::{
+    config::{Config, Flags, WnsIdentity},
+    store::embedded::{self, OpenError, OwnSecrets},
+};
 
 /// `check-config`.
 #[derive(clap::Args, Debug)]
@@ -29,9 +32,9 @@ pub(crate) struct Args {
 
 /// Exit 0: it would start. 1: it would not, and why.
 pub(crate) fn run(args: &Args) -> Result<(), CommandError> {
-    match load_config(&args.settings.flags) {
-        Ok(config) if args.json => output::print_json(&Report::of(&config)),
-        Ok(config) => output::print(&Report::of(&config).to_text()),
+    match report(&args.settings.flags) {
+        Ok(report) if args.json => output::print_json(&report),
+        Ok(report) => output::print(&report.to_text()),
         Err(error) => {
             if args.json {
                 output::print_json(&Refusal {
@@ -39,9 +42,37 @@ pub(crate) fn run(args: &Args) -> Result<(), CommandError> {
                     error: error.to_string(),
                 })?;
             }
-            Err(error.into())
+            Err(error)
         }
     }
+}
+
+/// A relay that runs on the data directory is what most who ask have: it is told, and is no fault.
+fn report(flags: &Flags) -> Result<Report, CommandError> {
+    let config = load_config(flags)?;
+    let mut report = Report::of(&config);
+    match check_data_dir(&config) {
+        Ok(()) => Ok(report),
+        Err(locked @ OpenError::Locked(_)) => {
+            report
+                .warnings
+                .push(format!("{locked}: a second one would not start"));
+            Ok(report)
+        }
+        Err(error) => Err(CommandError::failed(error)),
+    }
+}
+
+/// Replicas keep nothing there.
+fn check_data_dir(config: &Config) -> Result<(), OpenError> {
+    if config.storage.redis.is_some() {
+        return Ok(());
+    }
+    let own = OwnSecrets {
+        enrollment: config.enrollment.secret.is_none(),
+        admin_token: config.admin.token.is_none(),
+    };
+    embedded::check(&config.storage.data_dir, own)
 }
 
 #[derive(Serialize)]

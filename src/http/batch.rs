@@ -31,8 +31,8 @@ use crate::http::{
 ///
 /// The results come in the order of the messages: each an answer as of `/v1/push`, or an error of its own. Under an
 /// idempotency key an earlier outcome is told again here too, but none is marked: there is no header for each, and one for
-/// all is refused. Give a batch two minutes: where a provider answers nobody, a whole one takes 80 s, and its outcomes are
-/// told only to a caller that waits.
+/// all is refused. Give a batch three minutes: where a provider answers nobody, a whole one takes 80 s, or 136 s where the
+/// operator gives pushes the longest deadline, and its outcomes are told only to a caller that waits.
 #[utoipa::path(
     post,
     path = "/v1/push/batch",

@@ -17,6 +17,7 @@ use std::{
 };
 
 use actix_http::{ConnectionType, Request, ResponseHead};
+use actix_service::Service;
 use actix_web::{HttpResponse, body::BoxBody, dev::ServiceResponse};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,28 +66,30 @@ impl Ending {
     }
 }
 
-/// Lets an answer go when it is not its connection's last, or when the server knows that it is.
-pub(super) async fn answer(
-    ending: Option<Ending>,
-    asked_to_close: bool,
-    answering: impl Future<Output = Result<ServiceResponse<BoxBody>, HttpResponse>>,
-) -> Result<ServiceResponse<BoxBody>, HttpResponse> {
-    let mut answered = answering.await;
-    let head = match &mut answered {
-        Ok(response) => response.response_mut().head_mut(),
-        Err(response) => response.head_mut(),
-    };
-    if is_last(head, asked_to_close)
-        && let Some(ending) = ending
-    {
-        ending.announce().await;
+/// Serves a request. Its answer waits, if it is its connection's last, until the server knows that it is.
+pub(super) fn serve<S>(
+    request: Request,
+    app: &S,
+) -> impl Future<Output = Result<S::Response, S::Error>> + use<S>
+where
+    S: Service<Request, Response = ServiceResponse<BoxBody>, Error = HttpResponse>,
+{
+    let ending = request.conn_data::<Ending>().cloned();
+    let asked_to_close = request.head().connection_type() == ConnectionType::Close;
+    let answering = app.call(request);
+    async move {
+        let mut answered = answering.await;
+        let head = match &mut answered {
+            Ok(response) => response.response_mut().head_mut(),
+            Err(response) => response.head_mut(),
+        };
+        if is_last(head, asked_to_close)
+            && let Some(ending) = ending
+        {
+            ending.announce().await;
+        }
+        answered
     }
-    answered
-}
-
-/// Whether the client will send no other request.
-pub(super) fn asks_to_close(request: &Request) -> bool {
-    request.head().connection_type() == ConnectionType::Close
 }
 
 /// The server says what it makes of the request that it has read last: here it is told what this one asked for.

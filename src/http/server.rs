@@ -15,8 +15,8 @@ use actix_http::{HttpService, Protocol, Request, h1};
 use actix_rt::net::TcpStream;
 use actix_server::Server;
 use actix_service::{
-    IntoServiceFactory as _, Service, ServiceFactory as _, ServiceFactoryExt as _, apply_fn_factory, fn_factory,
-    fn_service, map_config,
+    IntoServiceFactory as _, Service, ServiceFactory as _, ServiceFactoryExt as _, apply_fn_factory,
+    fn_factory, fn_service, map_config,
 };
 use actix_web::{
     App, Error,
@@ -99,16 +99,11 @@ pub(crate) fn bind(
             }))
             .into_factory()
             .map_err(|error: Error| error.error_response());
-        let app = apply_fn_factory(app, |request: Request, app: &_| {
-            let ending = request.conn_data::<Ending>().cloned();
-            let asked_to_close = ending::asks_to_close(&request);
-            ending::answer(ending, asked_to_close, Service::call(app, request))
-        });
+        let app = apply_fn_factory(app, ending::serve);
         let service = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stops = stops.clone();
-                let ending = ENDING.try_with(Ending::clone).unwrap_or_else(|_| Ending::new());
-                ending.begins(async move { stops.notified().await })
+                ending_of_this().begins(async move { stops.notified().await })
             })
             .keep_alive(limits.keep_alive)
             .client_request_timeout(limits.head_time)
@@ -116,9 +111,7 @@ pub(crate) fn bind(
             .local_addr(address)
             .on_connect_ext(|socket: &Socket, data| {
                 data.insert(socket.watch());
-                if let Ok(ending) = ENDING.try_with(Ending::clone) {
-                    data.insert(ending);
-                }
+                data.insert(ending_of_this());
             })
             .upgrade(fn_service(move |(request, framed)| {
                 on_upgrade(upgrades.clone(), request, framed)
@@ -143,6 +136,11 @@ pub(crate) fn bind(
         .listen("http", listener, factory)?
         .run();
     Ok(Bound { server, address })
+}
+
+/// Of the connection that the HTTP service is about to serve.
+fn ending_of_this() -> Ending {
+    ENDING.try_with(Ending::clone).unwrap_or_else(|_| Ending::new())
 }
 
 /// What is around every request. Its connection is not idle meanwhile.
@@ -191,9 +189,7 @@ where
     let _ = socket.set_nodelay(true);
     let mut became = Some(Became::Http(Patient::new(socket, patience)));
     while let Some(Became::Http(socket)) = became {
-        let served = ENDING.sync_scope(Ending::new(), || {
-            http.call((socket, Protocol::Http1, Some(from)))
-        });
+        let served = ENDING.sync_scope(Ending::new(), || http.call((socket, Protocol::Http1, Some(from))));
         became = Box::pin(BECAME.scope(Cell::new(None), async move {
             served.await?;
             Ok(BECAME.with(Cell::take))

@@ -18,11 +18,15 @@ const SHOWN_CHARS: usize = 64;
 /// Prints the tour.
 pub(super) struct Report {
     json: bool,
+    once: bool,
 }
 
 impl Report {
     pub(super) fn new(args: Args) -> Self {
-        Self { json: args.json }
+        Self {
+            json: args.json,
+            once: args.once,
+        }
     }
 
     /// Where everything is.
@@ -56,7 +60,7 @@ impl Report {
     pub(super) fn closing(&self, stage: &Stage, page: Option<&Page>, delivered: usize) -> anyhow::Result<()> {
         if self.json {
             let addresses = self.addresses(stage, page, delivered)?;
-            return Ok(print(&addresses.to_string())?);
+            return Ok(self.print(&addresses.to_string())?);
         }
         self.people(&format!(
             "{delivered} of {} notifications delivered and opened.",
@@ -86,7 +90,7 @@ impl Report {
     pub(super) fn arrival(&self, device: &Device, opened: &anyhow::Result<String>) -> anyhow::Result<()> {
         if self.json {
             let line = json!({ "platform": device.platform, "opened": opened.as_ref().ok() });
-            return Ok(print(&line.to_string())?);
+            return Ok(self.print(&line.to_string())?);
         }
         let text = match opened {
             Ok(opened) => format!("{} device opened {opened}", device.platform.as_str()),
@@ -125,7 +129,15 @@ impl Report {
     }
 
     fn people(&self, text: &str) -> io::Result<()> {
-        if self.json { Ok(()) } else { print(text) }
+        if self.json { Ok(()) } else { self.print(text) }
+    }
+
+    /// With `--once` there is an exit code to find out, also for a reader that went away (`| head`).
+    fn print(&self, text: &str) -> io::Result<()> {
+        match writeln!(io::stdout().lock(), "{text}") {
+            Err(error) if self.once && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
     }
 }
 
@@ -155,8 +167,4 @@ fn shortened(text: &str) -> String {
     } else {
         format!("{head}... ({} bytes)", text.len())
     }
-}
-
-fn print(text: &str) -> io::Result<()> {
-    writeln!(io::stdout().lock(), "{text}")
 }

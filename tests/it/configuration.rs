@@ -297,3 +297,47 @@ async fn with_redis_it_says_that_no_secret_is_made_and_where_state_is() {
     }
     assert!(!text.contains("MARKED"), "{text}");
 }
+
+#[tokio::test]
+async fn a_data_folder_that_serve_can_not_use_is_told_in_the_same_words() {
+    let directory = TempDir::new().unwrap();
+    // Not even root can write it.
+    std::fs::create_dir(directory.path().join("lock")).unwrap();
+    let environment = [
+        ("RELAY_DATA_DIR", directory.path().to_str().unwrap()),
+        ("RELAY_PORT", "0"),
+        ("RELAY_ADMIN_LISTEN", "127.0.0.1:0"),
+        ("RELAY_LOG", "error"),
+    ];
+    let checked = run(&["check-config"], &environment).await;
+    let served = run(&["serve"], &environment).await;
+    assert!(checked.complaint(1).contains("can't be used"), "{checked:?}");
+    assert_eq!(checked.complaint(1), served.complaint(1));
+    let json = run(&["check-config", "--json"], &environment).await;
+    let told: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!((&told["ok"], json.code), (&json!(false), Some(1)));
+    let replica = [
+        &environment[..],
+        &[
+            ("REDIS_URL", "redis://127.0.0.1:1"),
+            (
+                "RELAY_ENROLLMENT_SECRET",
+                "a secret of forty bytes.................",
+            ),
+        ],
+    ]
+    .concat();
+    run(&["check-config"], &replica).await.done();
+}
+
+/// A reload checks the configuration while the relay runs.
+#[tokio::test]
+async fn a_data_folder_in_use_is_a_warning() {
+    let relay = Relay::start(RelayOptions::new()).await;
+    let directory = relay.data_dir().display().to_string();
+    let checked = run(&["check-config"], &[("RELAY_DATA_DIR", &directory)])
+        .await
+        .done();
+    let warning = format!("{directory} is in use by another relay process: a second one would not start");
+    assert!(checked.contains(&warning), "{checked}");
+}

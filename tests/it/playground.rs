@@ -87,3 +87,22 @@ async fn its_curl_lines_work_as_they_are_printed_and_what_they_send_is_opened_be
         .unwrap();
     assert_eq!(status.code(), Some(0));
 }
+
+#[tokio::test]
+async fn commands_whose_output_nobody_reads_end_quietly() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = [("RELAY_DATA_DIR", directory.path().to_str().unwrap())];
+    let commands: [&[&str]; 7] = [
+        &["playground"],
+        &["playground", "--once"],
+        &["playground", "--once", "--json"],
+        &["check-config"],
+        &["check-config", "--json"],
+        &["keygen", "device"],
+        &["--help"],
+    ];
+    for arguments in commands {
+        let ended = command::run_unread(arguments, &environment).await;
+        assert_eq!(ended, (Some(0), String::new()), "{arguments:?}");
+    }
+}

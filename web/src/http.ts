@@ -2,7 +2,7 @@
 
 import { ERROR_CODES, type ErrorCode, type Failure, type Result } from "./instance-types.js";
 
-/** A push has 10 s at its provider, and may wait its turn before that. */
+/** A push has its deadline at the relay, 10 s or what the operator says, up to 17 s. */
 const TIMEOUT_MS = 30_000;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 

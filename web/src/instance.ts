@@ -30,7 +30,7 @@ import type {
 } from "./instance-types.js";
 import { Http, type HttpOptions } from "./http.js";
 
-/** A batch has 500 pushes at most, each with 10 s from its turn on. */
+/** A relay takes 136 s at most for a batch of 500, and a proxy in front may wait a little longer. */
 const BATCH_TIMEOUT_MS = 5 * 60_000;
 
 export class Instance {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sovereign_relay_protocol::{error::ErrorCode, platform::Platform, push::Reason};
+use sovereign_relay_protocol::{error::ErrorCode, limits, platform::Platform, push::Reason};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -272,4 +272,18 @@ async fn a_proxy_of_the_environment_is_not_told_the_key_of_a_relay_on_this_machi
     }
     let server = Server::answering("204 No Content", "", "").await;
     server.instance().withdraw().await.unwrap();
+}
+
+#[tokio::test]
+async fn calls_wait_longer_than_the_slowest_relay_takes() {
+    let longest_push = Duration::from_secs(17);
+    let turns = limits::BATCH_MESSAGES.div_ceil(limits::BATCH_PARALLEL);
+    let relay = Relay::new("https://relay.example", &Trust::system().unwrap()).unwrap();
+    let batch = relay.instance(InstanceKey::new("the-key")).batch_call(&[]);
+    let patience = *batch.build().unwrap().timeout().unwrap();
+    assert!(
+        patience > longest_push * u32::try_from(turns).unwrap(),
+        "{patience:?}"
+    );
+    assert!(CALL_LIMIT > longest_push);
 }

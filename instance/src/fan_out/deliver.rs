@@ -16,9 +16,9 @@ use crate::{
     store::{Lane, OutboxRow, Outcome},
 };
 
-/// How long rows are held, in seconds: two batches of two minutes each and an enrollment between them fit, and it is
+/// How long rows are held, in seconds: two batches of 150 s each and an enrollment between them fit, and it is
 /// well under the 10 minutes for which a relay remembers keys.
-pub(super) const LEASE_SECONDS: u64 = 300;
+pub(super) const LEASE_SECONDS: u64 = 360;
 /// Rows of a relay that are taken at once: a batch.
 pub(super) const CLAIM_RELAY: usize = 500;
 /// Batches of a lane at the same time: while one is at the relay, another is read or settled. A relay gives a batch 64 of

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Owned by the host's task, which ends it by the future it passes in. Each lane has one task at most, so that a relay
-//! that takes two minutes to fail delays nobody but itself.
+//! that takes minutes to fail delays nobody but itself.
 
 use std::{
     collections::HashSet,

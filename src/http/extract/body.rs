@@ -128,16 +128,31 @@ fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let error = || {
         ApiError::new(
             ErrorCode::UnsupportedMediaType,
-            "send the body as plain application/json",
+            "send the body as plain application/json, in UTF-8",
         )
         .closing()
     };
     (plain && json).then_some(()).ok_or_else(error)
 }
 
+/// RFC 8259 gives the type no charset, and the text no other than UTF-8: one that says so is taken, another would have
+/// its text misread. Other parameters mean nothing here.
 fn is_json(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("application/json")
+    let mut parts = content_type.split(';').map(str::trim);
+    let json = parts
+        .next()
+        .is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
+    json && parts.all(|parameter| charset(parameter).is_none_or(|name| name.eq_ignore_ascii_case("utf-8")))
+}
+
+/// A name may stand in quotes (RFC 9110, 5.6.6).
+fn charset(parameter: &str) -> Option<&str> {
+    let (name, value) = parameter.split_once('=')?;
+    let value = value.trim();
+    let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    name.trim()
+        .eq_ignore_ascii_case("charset")
+        .then(|| unquoted.unwrap_or(value))
 }
 
 fn too_large(limit: usize) -> ApiError {
@@ -179,6 +194,9 @@ mod tests {
             "application/json",
             "application/json; charset=utf-8",
             "Application/JSON ;x=y",
+            "application/json;charset=UTF-8",
+            "application/json; Charset=\"Utf-8\"; x=\"charset\"",
+            "application/json;",
         ] {
             assert!(
                 require_json(&headers(&[("content-type", value)])).is_ok(),
@@ -196,6 +214,12 @@ mod tests {
             "application/jsonp",
             "",
             "application/ld+json",
+            "application/json; charset=utf-16",
+            "application/json; charset=ISO-8859-1",
+            "application/json; charset=",
+            "application/json; charset=\"utf-8",
+            "application/json; x=y; charset=us-ascii",
+            "application/json; charset=utf-8; charset=utf-16",
         ] {
             let error = require_json(&headers(&[("content-type", value)])).unwrap_err();
             assert_eq!(error.code(), ErrorCode::UnsupportedMediaType, "{value}");

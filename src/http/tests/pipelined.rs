@@ -43,9 +43,15 @@ async fn what_follows_an_answer_that_closes_is_not_served() {
     let relay = Relay::start().await;
     let key = relay.enroll().await;
     let follower = || Request::push().key(&key);
-    let other_type = Request::new("POST", "/v1/push").key(&key).body("text/plain", "{}");
+    let other_type = Request::new("POST", "/v1/push")
+        .key(&key)
+        .body("text/plain", "{}");
     let last_by_wish = Request::new("GET", "/livez").header("Connection", "close");
-    for (first, status) in [(other_type, 415), (chunked("/v1/push", 20_000), 413), (last_by_wish, 200)] {
+    for (first, status) in [
+        (other_type, 415),
+        (chunked("/v1/push", 20_000), 413),
+        (last_by_wish, 200),
+    ] {
         let answers = pipelined(&relay, vec![first, follower(), follower()]).await;
         assert_only(&answers, status);
     }
@@ -72,7 +78,10 @@ async fn an_answer_that_closes_nothing_is_followed_by_the_next() {
         refused.into_bytes(),
         Request::push().key(&key).into_bytes(),
         Request::new("GET", "/nowhere").into_bytes(),
-        Request::push().key(&key).header("Connection", "close").into_bytes(),
+        Request::push()
+            .key(&key)
+            .header("Connection", "close")
+            .into_bytes(),
     ];
     socket.write_all(&requests.concat()).await.unwrap();
     for status in [400, 200, 404, 200] {

@@ -17,11 +17,11 @@ use sovereign_relay_protocol::redacted::Redacted;
 use zeroize::Zeroizing;
 
 /// The lock's file. It stays empty.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 /// The enrollment secret's file.
-const ENROLLMENT_SECRET: &str = "enrollment-secret";
+pub(super) const ENROLLMENT_SECRET: &str = "enrollment-secret";
 /// The admin token's file.
-const ADMIN_TOKEN: &str = "admin-token";
+pub(super) const ADMIN_TOKEN: &str = "admin-token";
 /// Characters of a secret as we write it: 32 bytes in base64url without padding.
 const SECRET_LENGTH: usize = 43;
 /// Of a secret's file as much is read as tells that it is too long.
@@ -182,7 +182,7 @@ pub fn read_admin_token(directory: &Path) -> Result<Option<Redacted>, OpenError>
     read_secret(&directory.join(ADMIN_TOKEN))
 }
 
-fn read_secret(path: &Path) -> Result<Option<Redacted>, OpenError> {
+pub(super) fn read_secret(path: &Path) -> Result<Option<Redacted>, OpenError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -17,6 +17,7 @@ use sovereign_relay_protocol::{id::InstanceId, redacted::Redacted, time::UnixMil
 use tokio::sync::Semaphore;
 
 mod changes;
+mod check;
 mod data_dir;
 mod handle;
 mod open;
@@ -25,6 +26,7 @@ mod purge;
 mod tables;
 mod writer;
 
+pub use check::{OwnSecrets, check};
 pub use data_dir::{DataDir, OpenError, read_admin_token};
 pub use outcomes::KeptOutcome;
 

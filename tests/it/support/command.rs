@@ -83,3 +83,26 @@ pub async fn finish(mut command: Command, input: &str) -> Ended {
         err: text(&output.stderr),
     }
 }
+
+/// Runs it while nobody reads its standard output. Gives its exit code and standard error.
+pub async fn run_unread(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(Relay::binary());
+    command
+        .env_clear()
+        .envs(environment.iter().copied())
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let ended = timeout(DEADLINE, command.spawn().unwrap().wait_with_output()).await;
+    let ended = ended
+        .unwrap_or_else(|_| panic!("{command:?} does not end"))
+        .unwrap();
+    (
+        ended.status.code(),
+        String::from_utf8_lossy(&ended.stderr).into_owned(),
+    )
+}
