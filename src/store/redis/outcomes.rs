@@ -7,7 +7,8 @@
 //! get: own memory -> Redis: outcome -> it        nothing -> claimed for us, go on as the first
 //!                           claim of another -> look again until it is an outcome, or gone: then it is ours;
 //!                                               the claim of a replica that died is taken away from it
-//! put: own memory, Redis              release (nothing final came of it): the claim goes
+//! put: own memory, Redis (again, for a while, where it is away)
+//! release (nothing final came of it): the claim goes
 //! ```
 //!
 //! Only keyed hashes and answers are kept; neither names a device or an instance.
@@ -17,7 +18,7 @@
 //! not take Redis' silence for its end.
 
 use std::{
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -29,6 +30,7 @@ use sovereign_relay_actors::{
     now::Now,
 };
 use sovereign_relay_protocol::push::PushAnswer;
+use tokio::task::JoinSet;
 
 use super::{connection::Redis, link::RedisLink, records::RedisRecords};
 use crate::limit::EmbeddedOutcomes;
@@ -47,6 +49,12 @@ const LOOKS: u32 = 10;
 const UNHEARD: u32 = 4;
 /// A claim outlives the longest push by this, should nobody know that its replica died.
 const CLAIM_SLACK: Duration = Duration::from_secs(2);
+/// How long Redis is told an outcome again: a restart, a failover, or the new connection of a replica that was frozen.
+const AGAIN_FOR: Duration = Duration::from_secs(120);
+/// How often.
+const AGAIN: Duration = Duration::from_millis(500);
+/// Outcomes that are told again at the same time, a second of them on a busy replica. More are known here alone.
+const UNTOLD: usize = 1024;
 
 /// Outcomes in Redis, this replica's own memory in front.
 #[derive(Clone)]
@@ -61,6 +69,8 @@ struct Inner {
     /// Marks claims of this replica.
     claim: String,
     claim_time: Duration,
+    /// Tells Redis again what it did not hear.
+    untold: Mutex<JoinSet<()>>,
 }
 
 /// An outcome as it stands in Redis.
@@ -104,6 +114,7 @@ impl RedisOutcomes {
                 own,
                 claim: format!("?{replica}"),
                 claim_time: deadline + CLAIM_SLACK,
+                untold: Mutex::default(),
             }),
         }
     }
@@ -213,10 +224,29 @@ impl Inner {
         let Ok(text) = serde_json::to_string(&stored) else {
             return;
         };
-        let mut call = KEEP.prepare_invoke();
-        call.key(name(key)).arg(text).arg(millis(REMEMBERED));
-        // Where it fails, other replicas don't know it.
-        let _ = tokio::time::timeout(PATIENCE, self.redis.run::<()>(&call)).await;
+        if !write(&self.redis, key, &text).await {
+            self.keep_later(key, text);
+        }
+    }
+
+    /// A repeat at another replica would push again.
+    fn keep_later(&self, key: u128, text: String) {
+        let redis = self.redis.clone();
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        while untold.try_join_next().is_some() {}
+        if untold.len() >= UNTOLD {
+            return;
+        }
+        untold.spawn(async move {
+            let telling = async {
+                tokio::time::sleep(AGAIN).await;
+                while !write(&redis, key, &text).await {
+                    tokio::time::sleep(AGAIN).await;
+                }
+            };
+            // Where it never succeeds, other replicas don't know it.
+            let _ = tokio::time::timeout(AGAIN_FOR, telling).await;
+        });
     }
 
     async fn release(&self, key: u128) {
@@ -239,6 +269,14 @@ impl Inner {
 
 static KEEP: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("outcomes/keep.lua")));
 static RELEASE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("outcomes/release.lua")));
+
+/// Writes an outcome; whether Redis said in time that it has it.
+async fn write(redis: &Redis, key: u128, text: &str) -> bool {
+    let mut call = KEEP.prepare_invoke();
+    call.key(name(key)).arg(text).arg(millis(REMEMBERED));
+    let written = tokio::time::timeout(PATIENCE, redis.run::<()>(&call)).await;
+    matches!(written, Ok(Ok(())))
+}
 
 fn parse(text: &str) -> Option<Remembered> {
     let stored: Stored = serde_json::from_str(text).ok()?;

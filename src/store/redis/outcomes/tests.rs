@@ -184,6 +184,29 @@ async fn while_redis_is_away_a_replica_goes_by_its_own_memory() {
 }
 
 #[tokio::test]
+async fn what_was_answered_while_redis_was_away_is_known_to_others_when_it_is_back() {
+    let mut server = Server::start();
+    let wired = link(&server).await;
+    let redis = wired.redis().clone();
+    let one = memory(&redis, "one");
+    server.kill();
+    one.put(KEY, outcome(1), now()).await;
+    server.restart();
+    is_back(&wired).await;
+    let told = async {
+        let mut get = redis::cmd("GET");
+        get.arg(name(KEY));
+        while !matches!(redis.send(&get).await, Ok(Some::<String>(_))) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, told)
+        .await
+        .expect("it is told again");
+    assert_eq!(memory(&redis, "other").get(KEY, now()).await, Some(outcome(1)));
+}
+
+#[tokio::test]
 async fn a_claim_that_was_left_behind_holds_for_the_whole_time_of_the_next_push() {
     let server = Server::start();
     let wired = link(&server).await;
