@@ -11,6 +11,8 @@ if not record then
   -- Epochs grow over all sessions that ever had this id, whatever was lost in between.
   local epoch = math.max(micros, number(over.a_epoch) + 1, number(over.b_epoch) + 1)
   local ends = now + tonumber(ARGV[6])
+  -- Refused when memory is short, as what follows would not be: the script has begun to write then.
+  save({ 'ends', ends })
   redis.call('DEL', unpack(KEYS))
   save({
     'incarnation', ARGV[2], 'e2e', ARGV[4], 'turn', ARGV[5], 'expires', ends, 'ends', ends,

@@ -1,11 +1,14 @@
 -- Counts a live session for an instance. KEYS: its sessions by their ends. ARGV: session, life in milliseconds, most.
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-local ends = now + tonumber(ARGV[2])
-if redis.call('ZSCORE', KEYS[1], ARGV[1]) then
+-- What needs memory comes first: when that is short, it is refused only as long as the script has not begun to write.
+local listed = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if listed and tonumber(listed) > now then
   return 'there'
-elseif redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then
+end
+redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if redis.call('ZCARD', KEYS[1]) > tonumber(ARGV[3]) then
+  redis.call('ZREM', KEYS[1], ARGV[1])
   return 'full'
 end
-redis.call('ZADD', KEYS[1], ends, ARGV[1])
 redis.call('PEXPIRE', KEYS[1], LONGEST)
 return 'new'

@@ -8,8 +8,6 @@ if invite ~= '' then
   if not ends or tonumber(ends) <= at then
     return false
   end
-  redis.call('ZREM', KEYS[6], invite)
-  redis.call('HDEL', KEYS[7], invite)
 end
 local known = redis.call('ZSCORE', KEYS[5], ARGV[3])
 local group = known and at < tonumber(known) and redis.call('HGET', KEYS[4], ARGV[3])
@@ -29,4 +27,9 @@ redis.call('ZADD', KEYS[2], 0, ARGV[1])
 redis.call('ZADD', KEYS[3], string.format('%.0f', at + tonumber(ARGV[6])), ARGV[1])
 redis.call('PEXPIRE', KEYS[2], ARGV[7])
 redis.call('PEXPIRE', KEYS[3], ARGV[7])
+-- Last, for when memory is short nothing is refused once a script has begun to write, as this is allowed to.
+if invite ~= '' then
+  redis.call('ZREM', KEYS[6], invite)
+  redis.call('HDEL', KEYS[7], invite)
+end
 return group

@@ -22,6 +22,29 @@ async fn a_server_whose_memory_is_full_is_a_fault_and_still_takes_revocations() 
 }
 
 #[tokio::test]
+async fn a_server_whose_memory_is_full_enrolls_nobody_and_leaves_the_invite_as_it_was() {
+    let (store, (server, _wired)) = open().await;
+    let invite = Invite {
+        hash: crate::store::InviteHash([1; 32]),
+        created_at: NOW,
+        expires_at: UnixMillis(NOW.0 + 60_000),
+    };
+    assert!(store.add_invite(invite).await.unwrap());
+    let invited = || NewEnrollment {
+        invite: Some(invite.hash),
+        ..enrollment(1)
+    };
+    server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert!(store.enroll(invited()).await.is_err());
+    assert_eq!(store.invites(NOW).await.unwrap(), [invite]);
+    assert!(store.record(instance(1)).await.unwrap().is_none());
+    server.answer(&["CONFIG", "SET", "maxmemory", "0"]);
+    let enrolled = store.enroll(invited()).await.unwrap();
+    assert!(matches!(enrolled, Enrolled::Made { .. }));
+    assert_eq!(store.enroll(invited()).await.unwrap(), Enrolled::InviteRefused);
+}
+
+#[tokio::test]
 async fn an_entry_that_only_a_newer_relay_can_read_stops_nothing_but_the_keys_of_its_instance() {
     let (store, (server, _wired)) = open().await;
     let position = store.position().await.unwrap();

@@ -147,6 +147,27 @@ async fn when_the_server_has_no_memory_left_what_waits_is_read_and_acknowledged_
     assert_eq!(one.append(Slot::A, a, 3).await.unwrap(), Appended::Stored);
 }
 
+#[tokio::test]
+async fn when_the_server_has_no_memory_left_no_session_is_made() {
+    let server = Server::start();
+    let one = Replica::start(&server).await;
+    one.make().await;
+    let lost = numbered(8);
+    one.store.create(lost).await.unwrap();
+    // Still counted for its instance, as a session on another node of a Cluster may be.
+    server.answer(&["DEL", &format!("relay:session:{{{}}}", lost.id)]);
+    server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert!(one.store.create(numbered(9)).await.is_err());
+    assert!(one.store.create(lost).await.is_err());
+    let joined = one.store.create(asked()).await.unwrap();
+    assert!(matches!(joined, Creation::Joined(_)), "it is there already");
+    server.answer(&["CONFIG", "SET", "maxmemory", "0"]);
+    for new in [numbered(9), lost] {
+        let made = one.store.create(new).await.unwrap();
+        assert!(matches!(made, Creation::Made(_)));
+    }
+}
+
 /// Waits until the replica has what was written before.
 async fn replicated(url: &str) {
     let mut connection = connect(url).await;
