@@ -2,8 +2,13 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use sovereign_relay_protocol::push::Reason;
+use sovereign_relay_protocol::{
+    error::ErrorCode,
+    push::Reason,
+    signal::close::{CloseCode, Next},
+};
 
+const CODES: &str = include_str!("../../docs/CODES.md");
 const INSTANCES: &str = include_str!("../../docs/INSTANCES.md");
 
 #[test]
@@ -33,6 +38,30 @@ fn every_reason_is_in_the_table_with_its_result_its_meaning_and_what_to_do() {
         };
         assert_eq!(row[1], result, "{row:?}");
     }
+}
+
+#[test]
+fn every_error_code_is_listed_with_its_status_and_every_close_code_with_what_to_do_next() {
+    let rows = |section: &str| -> Vec<Vec<&str>> {
+        let (_, rest) = CODES.split_once(section).expect("a section");
+        let section = rest.split("\n## ").next().unwrap();
+        section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| "))
+            .skip(1)
+            .map(|row| row.split(" | ").take(2).collect())
+            .collect()
+    };
+    let errors = ErrorCode::ALL.map(|code| [format!("`{}`", code.as_str()), code.status().to_string()]);
+    assert_eq!(rows("\n## Errors\n"), errors);
+    let closes = CloseCode::ALL.map(|code| {
+        let next = match code.next() {
+            Next::Stop => "stop",
+            Next::Resume | Next::ResumeWithinGoaway | Next::ResumeLater => "resume",
+        };
+        [code.code().to_string(), next.to_owned()]
+    });
+    assert_eq!(rows("\n## Close codes\n"), closes);
 }
 
 /// `[...](FILE.md#section)` in any of them.
