@@ -7,6 +7,9 @@
 //! Open --a last answer is there--> Answered --the server leaves what it read ahead--> Known --> the answer is sent
 //! ```
 //!
+//! An answer that the relay itself makes the last is seen here, and so is its client's wish. One that the HTTP server makes
+//! the last afterwards, since a body of declared length was not read (as with a 401), is not: what follows it is served.
+//!
 //! Called by [`super::server`] around every request.
 
 use std::{
